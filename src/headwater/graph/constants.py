@@ -29,7 +29,7 @@ def get_static_value(tensor: TensorLike, partial: bool = False) -> HostArray | N
     """The value of ``tensor`` if the graph determines it and it is small, else None.
 
     Args:
-      partial: for a vector with some known elements, return an array with None for the others.
+      partial: for a vector with some known elements, return an array with None for unknown elements.
     """
     if not isinstance(tensor, Tensor):
         raise AttributeError(f"get_static_value needs a tensor, not {tensor!r}")

@@ -356,7 +356,7 @@ class ParameterClient:
         frames = [
             self._pull_frame(index, extras, step_request, returned, number) for index, extras in enumerate(self._extras)
         ]
-        # The first ps answers when the epoch begins. The others are asked after that: the chief may assign values
+        # The first ps answers when the epoch begins. The other ps are asked after that: the chief may assign values
         # between epochs.
         step_number, _ = self._values([frames[0], *(None for _ in frames[1:])], self._extras)
         if len(frames) > 1:

@@ -557,7 +557,7 @@ def waiting_text(state: TrainingState, now: float) -> str:
 
 
 def _listed(names: Sequence[str]) -> str:
-    """Joins names; of many names, joins the first ones and appends the number of the others."""
+    """Joins names; of many names, joins the first ones and appends the number of the remaining names."""
     others = len(names) - _LISTED
     return ", ".join(names) if others <= 1 else f"{', '.join(names[:_LISTED])} and {others} others"
 

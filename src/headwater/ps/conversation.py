@@ -1,9 +1,9 @@
 """A worker's connections to all ``ps`` of a set of parameters: it sends each ``ps`` one frame and gets one answer.
 
 The worker reconnects to a lost ``ps``, however long that takes, and repeats its request if the ``ps`` still has its
-values. While the worker waits for one ``ps``, it also watches the connections to the others, and reconnects to a ``ps``
-that was lost. Otherwise the wait might never end: the update it waits for can depend on a gradient that was sent to the
-lost ``ps`` and has to be sent again.
+values. While the worker waits for one ``ps``, it also watches the connections to other ``ps``, and reconnects to a
+``ps`` that was lost. Otherwise the wait might never end: the update it waits for can depend on a gradient that was sent
+to the lost ``ps`` and has to be sent again.
 """
 
 from __future__ import annotations
@@ -236,7 +236,7 @@ class Conversation:
           again: whether to repeat the frame to a ``ps`` that was lost, after reconnecting to it, if it still has its
             values. Required if another ``ps`` answers only after the lost one has received its frame.
           always: with ``again``, whether to repeat the frame also to a ``ps`` that was restarted without its values.
-          after_first: called with the answer of the first ``ps``, before the answers of the others are received.
+          after_first: called with the answer of the first ``ps``, before the answers of other ``ps`` are received.
 
         Returns:
           The answers; None from a ``ps`` that was lost before it answered, or that got no frame.

@@ -332,7 +332,7 @@ class HostedParameters:
                 watchdog.record_open(worker, name)
                 connection.watched = True
             watchdog.record_start(worker, name, connection)
-        # A finished worker waits for the others and makes no steps, so the watchdog must not report it as stalled.
+        # A finished worker waits for other workers and makes no steps, so the watchdog must not report it as stalled.
         elif frame.kind == kinds.FINISH and connection.watched:
             connection.watched = False
             watchdog.record_close(worker, name)

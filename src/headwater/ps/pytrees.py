@@ -326,8 +326,8 @@ class ParameterServer:
         Workers wait for a shard while it moves, and lose no updates. Any worker may call this at any time.
 
         Args:
-          ps: number of ``ps`` to use; None for all. The running ``ps`` with the lowest numbers are used. The others
-              then have no shard, and may be shut down.
+          ps: number of ``ps`` to use; None for all. The running ``ps`` with the lowest numbers are used. The other
+            ``ps`` then have no shard, and may be shut down.
 
         Returns:
           The moves, each with the time for which workers could not use the shard.

@@ -94,7 +94,7 @@ class RoundSums:
           CancelledError: this task stops.
         """
         mine = self._squares(gradients)
-        # Publish this part before asking for the others: every ps waits for the parts of all others.
+        # Publish this part before asking for other parts: every ps waits for the parts of all others.
         with self._changed:
             self._rounds.append((frozenset(sources), mine))
             self._changed.notify_all()

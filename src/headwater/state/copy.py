@@ -5,7 +5,7 @@ the primary is lost, the keeper takes over. `headwater.state.views` decides whic
 base classes know the view (`headwater.state.member`), and follow or feed other replicas (`headwater.state.feeding`).
 Subclasses define the replicated state.
 
-Each process of a ``ps`` may have a `Replica` of each shard. A view names one or two of these replicas; the others are
+Each process of a ``ps`` may have a `Replica` of each shard. A view names one or two of these replicas; all others are
 *spare*: they are empty, and wait to be fed. `Replica.request_placement` sets the desired placement. The primary then
 moves replicas, one at a time, while it serves (`headwater.state.aims`): it feeds a spare replica, which replaces the
 backup, and it hands off to its backup. Handing off requires that the served state implements `Replica._step_down`. A

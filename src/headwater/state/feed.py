@@ -202,7 +202,7 @@ class Feed:
     def _send_confirmed(self, frame: Frame, continues: Callable[[], bool]) -> None:
         """Sends a frame and waits for its confirmation.
 
-        At most one frame is therefore unsent in the channel; the others wait in the queue, whose size is limited.
+        At most one frame is therefore unsent in the channel; later frames wait in the queue, whose size is limited.
         """
         self._send_now(frame)
         if not self.wait(frame.header[0], continues):

@@ -318,7 +318,7 @@ class FeedingReplica(Member):
                     each.send_view(view, self.requested_placement)
 
     def _end_other_feed(self) -> None:
-        """If there are two feeds, keeps the feed of the backup and ends the other.
+        """If there are two feeds, keeps the feed of the backup and ends the other feed.
 
         There are two feeds while a third replica is about to replace the backup. Until the witness has answered which
         of the two replicas is the backup, both feeds continue, because either replica may be promoted.

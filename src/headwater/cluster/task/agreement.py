@@ -80,7 +80,8 @@ class Agreement:
         self._first, self.disagreement = None, ""
 
     def differs(self, worker: str, program: Said, data: Said, updates: int) -> str:
-        """Describes how a worker's program differs from the others; returns an empty text if it does not.
+        """Describes how a worker's program differs from the programs of other workers; returns an empty text if it does
+        not.
 
         Args:
           worker: the worker's name.

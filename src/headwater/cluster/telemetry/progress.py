@@ -6,7 +6,7 @@ one JSON object of at most `MAX_DATAGRAM` bytes::
     {"task": "/job:worker/task:0", "step": 1200, "steps_per_s": 812.5, "loss": 0.031, "metrics": {"accuracy": 0.9}}
 
 ``step`` is the global step; ``steps_per_s`` counts the task's own steps. ``together`` is true if the task cannot
-continue without the others, so that all of them have to be restarted when one is lost. ``activity`` has the task's
+continue without the other tasks, so that all of them have to be restarted when one is lost. ``activity`` has the task's
 traffic and the staleness of its gradients (`headwater.cluster.telemetry.task_activity`). Every field but ``task`` may
 be missing, which means that it has not changed. Reporting never blocks and never fails: if there is no launcher, or the
 launcher reads too slowly, the report is dropped.
@@ -43,7 +43,7 @@ class Progress:
       step: the global step, None if unknown.
       steps_per_s: steps of this task per second, None if unknown.
       loss: the latest loss, None if unknown.
-      together: True from a task that cannot continue without the others, None if not reported.
+      together: True from a task that cannot continue without the other tasks, None if not reported.
       metrics: further numbers by name, such as ``accuracy``; at most `MAX_METRICS`.
       activity: the task's traffic and staleness; None if not reported.
     """

@@ -55,9 +55,9 @@ def wanted_metadata(options: Any, config: Any) -> Wanted | None:
 def _fill_costs(costs: Any, partitions: list[Any], stats: Any, graph: Graph) -> None:
     """Adds the nodes of ``partitions``, each with its time in microseconds and its outputs, as far as they are known.
 
-    The time of fused operations is recorded for the last of them; the others are marked ``inaccurate`` and have no
-    time. Sizes in bytes are computed from static shapes; -1 if a shape is unknown. The memory of variables counts as
-    persistent.
+    The time of fused operations is recorded for the last of them; the other operations are marked ``inaccurate`` and
+    have no time. Sizes in bytes are computed from static shapes; -1 if a shape is unknown. The memory of variables
+    counts as persistent.
     """
     took: dict[str, int] = {}
     for device in stats.dev_stats:

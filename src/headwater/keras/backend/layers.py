@@ -296,7 +296,8 @@ def normalize_batch_in_training(
 
 
 def dropout(x: Value, level: float, noise_shape: Sequence[int] | None = None, seed: int | None = None) -> Value:
-    """Sets a share ``level`` of the elements to zero at random, and scales the others to keep the expected sum."""
+    """Sets a share ``level`` of the elements to zero at random, and scales the remaining elements to keep the expected
+    sum."""
     return _keras.random.dropout(x, level, noise_shape, seed)
 
 

@@ -30,7 +30,7 @@ if TYPE_CHECKING:
 _MIN_SAVING_BYTES: Final = 64 << 10
 #: Size of a row number in a message.
 _NUMBER_BYTES: Final = 8
-#: Optimizers that update each element of a variable independently of the others.
+#: Optimizers that update each element of a variable independently of other elements.
 _BY_ELEMENT: Final = ("SGD", "Adagrad", "RMSprop", "Adam", "AdamW", "Nadam", "Adamax", "Adadelta", "Ftrl", "Lion")
 
 

@@ -254,8 +254,8 @@ class KubernetesBackend(JobBackend):
         first = tasks[without[0]]
         why = first.waiting if isinstance(first, Running) else ""
         reason = f"{label(without[0])} was not placed within {gang:g} s, while other tasks held resources: {why}"
-        # If several jobs block each other, their random pauses differ, so that one job can be placed before the others
-        # try again.
+        # If several jobs block each other, their random pauses differ, so that one job can be placed before the other
+        # jobs try again.
         return JobReport(phase="crowded", reason=reason, pause_s=gang * random.uniform(0.2, 2.0))
 
     def _delete_unneeded(

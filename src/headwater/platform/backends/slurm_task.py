@@ -122,7 +122,7 @@ class SlurmTask:
         return restart.limit if restart.policy == "on-failure" and self._spec.restart_scope == "task" else 0
 
     def _exchange_addresses(self, address: str) -> dict[TaskName, str]:
-        """Announces this task's address and waits for the addresses of the others.
+        """Announces this task's address and waits for the addresses of the other tasks.
 
         Raises:
           SystemExit: a task did not start in time.

@@ -44,7 +44,7 @@ def end_job(job_id: str) -> None:
         for descriptor in killed:
             poll = select.poll()
             poll.register(descriptor, select.POLLIN)
-            # A process that is stuck in the kernel must not delay killing the others.
+            # A process that is stuck in the kernel must not delay killing other processes.
             poll.poll(_POLL_MS)
             os.close(descriptor)
 

@@ -83,7 +83,7 @@ class CopyHolder(Hosted):
     # Joining and leaving ----------------------------------------------------------------------------------------------
 
     def join(self) -> None:
-        """Announces this ``ps`` to the others, and requests replicas from them if this ``ps`` has none.
+        """Announces this ``ps`` to all other ``ps``, and requests replicas from them if this ``ps`` has none.
 
         If the job is over, ends this task instead.
         """

@@ -33,7 +33,7 @@ class EitherLink:
         self._links = links
         self._at = 0
         # Whether to try the next replica even if it counts as lost: the replica that was tried before may have refused
-        # the worker because the other one serves.
+        # the worker because the other replica serves.
         self._tries_lost = False
 
     def reach(self, deadline_s: float | None = None) -> Any:

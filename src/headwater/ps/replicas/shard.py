@@ -19,8 +19,8 @@ and the changes of that state (`headwater.ps.replicas.recorded`)::
     WRITE_ROWS  (number, table, start, memory)   as a worker sends it
 
 ``memory`` is the result of `headwater.ps.host_memory.HostMemory.words`. Of several changes that are sent together, only
-the last frame has a memory, and the others have None. The backup collects changes, and applies them when it receives a
-frame with a memory.
+the last frame has a memory, and the earlier frames have None. The backup collects changes, and applies them when it
+receives a frame with a memory.
 """
 
 from __future__ import annotations

@@ -17,7 +17,7 @@ from headwater.state.sites import PeerServerLink
 
 _log = logging.getLogger("headwater")
 
-#: How long to try a ``ps`` before the others are asked for the shard's place, in seconds.
+#: How long to try a ``ps`` before other ``ps`` are asked for the shard's place, in seconds.
 _ATTEMPT_S: Final = 0.5
 #: Pause between two attempts, in seconds: initial and maximum.
 _PAUSE_S: Final = (0.005, 0.2)

@@ -126,7 +126,7 @@ MODULES: Mapping[str, Sequence[str]] = {
     "tensorflow.python.training.*": ("tf.train", "tf"),
     "tensorflow.python.util.compat": ("tf.compat",),
     "tensorflow.python.util.nest": ("tf.nest",),
-    # Protocol messages: TensorBoard contains the messages of event files, Headwater the others.
+    # Protocol messages: TensorBoard contains the messages of event files, Headwater all other messages.
     "tensorflow.core.example.*": ("headwater.data.io.protos.*",),
     "tensorflow.core.framework.device_attributes_pb2": ("headwater.data.io.protos.device_attributes_pb2",),
     "tensorflow.core.framework.*": ("tensorboard.compat.proto.*", "headwater.data.io.protos.*"),

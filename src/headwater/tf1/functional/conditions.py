@@ -95,7 +95,7 @@ def _branch(function: Callable[[], object], graph: Graph, first: int) -> Structu
 
 
 def _may_differ(structures: Sequence[object]) -> bool:
-    """Returns whether values made of several tensors may have other shapes in one branch than in the other."""
+    """Returns whether values made of several tensors may have other shapes in one branch than in the other branch."""
     parts = [leaf.components for one in structures for leaf in nest.flatten(one) if isinstance(leaf, CompositeTensor)]
     return any(part.dims is None or None in part.dims for leaf in parts for part in leaf)
 

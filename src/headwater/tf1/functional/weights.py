@@ -58,7 +58,7 @@ def broadcast_weights(weights: Any, values: Any) -> Tensor:
 def match_ranks(
     labels: Any, predictions: TensorLike, weights: TensorLike | None = None, expected_rank_diff: int = 0
 ) -> tuple[Tensor | None, Tensor, Tensor | None]:
-    """Removes a last dimension of size 1 that one of the three has beyond the others.
+    """Removes a last dimension of size 1 that one of the three arguments has in addition.
 
     Args:
       labels: the truth, or None.

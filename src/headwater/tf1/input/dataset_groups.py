@@ -149,7 +149,7 @@ def rejection_resample(
 
         def accepted(frequencies: Structure, both: Any) -> Tensor:
             ratio = target / math.maximum(frequencies, np.float32(np.finfo(np.float32).tiny))
-            # Keep all elements of the most under-represented class, and a fraction of the others.
+            # Keep all elements of the most under-represented class, and a fraction of all other classes.
             chance = indexing.gather(ratio, both[0]) / reductions.reduce_max(ratio)
             return random.random_uniform([], seed=seed) < chance
 

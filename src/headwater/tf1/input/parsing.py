@@ -89,7 +89,7 @@ class _Raw:
 
     Attributes:
       sparse: types of the features with any number of values, by name.
-      dense: types, shapes and default values of the others, by name.
+      dense: types, shapes and default values of dense features, by name.
     """
 
     sparse: dict[str, DType] = field(default_factory=dict[str, DType])

@@ -101,7 +101,7 @@ class Dense(AffineLayer):
 
 
 class Dropout(Layer):
-    """In training, sets elements to 0 with probability ``rate`` and divides the others by 1 - ``rate``.
+    """In training, sets elements to 0 with probability ``rate`` and divides the remaining elements by 1 - ``rate``.
 
     Args:
       rate: the probability.

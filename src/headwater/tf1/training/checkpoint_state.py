@@ -125,7 +125,7 @@ def get_checkpoint_state(checkpoint_dir: Path, latest_filename: str | None = Non
 
     If the state file is missing or damaged while there are checkpoints, the newest complete checkpoint is searched for
     and a warning is logged, so that a program does not start over and overwrite them. The returned state then names
-    only that checkpoint, so that no caller deletes the others.
+    only that checkpoint, so that no caller deletes other checkpoints.
 
     Args:
       latest_filename: name of the state file; ``checkpoint`` by default.

@@ -1,4 +1,4 @@
-"""Placement of operations in between-graph replication: variables on the ``ps`` tasks, the others on the worker."""
+"""Placement of operations in between-graph replication: variables on ``ps`` tasks, other operations on the worker."""
 
 from __future__ import annotations
 

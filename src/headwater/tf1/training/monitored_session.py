@@ -312,7 +312,8 @@ def MonitoredTrainingSession(
     save_checkpoint_steps: Any = USE_DEFAULT,
     summary_dir: str | None = None,
 ) -> MonitoredSession:
-    """Returns a `MonitoredSession` for training: the chief initialises, saves and summarises, the others wait for it.
+    """Returns a `MonitoredSession` for training: the chief initialises, saves and summarises; other workers wait for
+    it.
 
     Args:
       master: the target of the master.

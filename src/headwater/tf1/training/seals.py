@@ -136,7 +136,7 @@ def always_restores(environ: Mapping[str, str] = os.environ) -> bool:
 
 
 def together(types: Mapping[str, str]) -> str:
-    """Returns why a ``ps`` of a graph may not restore its state independently of the others; empty if it may.
+    """Returns why a ``ps`` of a graph may not restore its state independently of other ``ps``; empty if it may.
 
     Args:
       types: the types of the graph's operations, with the name of one operation of each.

@@ -213,7 +213,7 @@ class Supervisor:
         max_wait_secs: float = 7200,
         start_standard_services: bool = True,
     ) -> SupervisedSession:
-        """Returns a session whose model is ready: the chief prepares the model, the others wait.
+        """Returns a session whose model is ready: the chief prepares the model, the other workers wait.
 
         When a task is lost, a step waits until the model is ready again, and is retried: if variables were lost with
         the task, the chief restores the newest checkpoint, or initialises if there is none.

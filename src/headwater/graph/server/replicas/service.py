@@ -60,7 +60,7 @@ class CopyService(Service):
         self._checks = Periodic("looks for other ps", CHECK_INTERVAL_S, self._end_if_alone)
 
     def start(self) -> None:
-        """Starts the replicas, which look for their primaries, and announces this process to the others."""
+        """Starts the replicas, which look for their primaries, and announces this process to the other processes."""
         self.processes.start()
         if self.processes.is_extra:
             self._checks.start()
@@ -146,8 +146,8 @@ class CopyService(Service):
             self.processes.set_state(LEAVING)
             self.processes.send_now()
             shut_down_after_transfer(str(self._shell.me), self.copies, self._last_replicas, self._patience_s)
-        # Announce the end explicitly. Otherwise the others would notice it only by missing heartbeats, and would wait
-        # for this process to return.
+        # Announce the end explicitly. Otherwise other processes would notice it only by missing heartbeats, and would
+        # wait for this process to return.
         self.processes.set_state(GONE)
         self.processes.send_now(over=over or self._shell.is_over)
 

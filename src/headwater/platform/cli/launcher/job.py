@@ -104,7 +104,7 @@ class JobState:
 
 @dataclass(frozen=True, slots=True)
 class CannotContinueAlone:
-    """A task has reported that it cannot continue without the others."""
+    """A task has reported that it cannot continue without the other tasks."""
 
 
 @dataclass(frozen=True, slots=True)
@@ -242,7 +242,7 @@ def _handle_end(
         elif failure is not None:
             state = replace(state, failure=failure)
             decision = _end(
-                state, failure.exit_code, f"{label(task)} failed ({failure.reason}): ending the others", now
+                state, failure.exit_code, f"{label(task)} failed ({failure.reason}): ending the other tasks", now
             )
         elif not state.working or (_is_complete(state) and state.working <= state.replaced):
             decision = _end(state, 0, "; ".join(filter(None, (reason, "all workers are done"))), now)
@@ -287,7 +287,7 @@ def _is_irrelevant(state: JobState, task: TaskName, returncode: int) -> bool:
         return False
     if not _is_loss(returncode):
         return task in state.replaced and _is_complete(state)
-    # Mirrored workers perform all steps together: when the first worker has finished, the others have finished, too.
+    # Mirrored workers perform all steps together: when the first worker has finished, all have finished.
     return _have_servers_ended(state) or (state.together and _leader(state) not in state.running)
 
 
@@ -334,7 +334,7 @@ def _restart(state: JobState, task: TaskName, failure: Failure, now: float) -> L
     )
     if not state.running:
         return replace(_start_again(state), reason=reason)
-    # The others are not asked to end, because they notice the loss by themselves. A request to end could interrupt
+    # The other tasks are not asked to end, because they notice the loss by themselves. A request to end could interrupt
     # their last save.
     return LaunchDecision(state, (), reason)
 

@@ -326,7 +326,7 @@ class _Shell:
             left -= read
 
     def _read_pipe(self, pipe: _Pipe) -> int:
-        """Reads once, so that a task that never pauses does not starve the others; returns the number of bytes."""
+        """Reads once, so that a task that never pauses does not starve other tasks; returns the number of bytes."""
         if self._pipes.get(pipe.descriptor) is not pipe:  # the pipe was closed after the selector had reported it
             return 0
         try:

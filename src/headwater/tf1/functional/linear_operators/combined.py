@@ -20,7 +20,7 @@ class LinearOperatorAdjoint(LinearOperator):
     """The adjoint of an operator.
 
     Args:
-      is_non_singular: see `LinearOperator`, as for the others; the operator's for None.
+      is_non_singular: see `LinearOperator`, as for all hints; None: the hint of the operator.
       is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Attributes:
@@ -222,7 +222,7 @@ class LinearOperatorComposition(_Several):
 
     Args:
       operators: from the left to the right.
-      is_non_singular: see `LinearOperator`, as for the others.
+      is_non_singular: see `LinearOperator`, as for all hints.
       is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Raises:
@@ -276,7 +276,7 @@ class LinearOperatorBlockDiag(_Several):
 
     Args:
       operators: square ones, from the upper left to the lower right.
-      is_non_singular: see `LinearOperator`, as for the others.
+      is_non_singular: see `LinearOperator`, as for all hints.
       is_self_adjoint, is_positive_definite: a hint.
       is_square: True.
 
@@ -356,7 +356,7 @@ class LinearOperatorKronecker(_Several):
 
     Args:
       operators: from the left to the right.
-      is_non_singular: see `LinearOperator`, as for the others.
+      is_non_singular: see `LinearOperator`, as for all hints.
       is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Raises:
@@ -433,7 +433,7 @@ class LinearOperatorLowRankUpdate(LinearOperator):
       diag_update: the diagonal of D, [..., K]; None: ones.
       v: V, [..., N, K]; None: U.
       is_diag_update_positive: whether D is positive; True if it is None.
-      is_non_singular: see `LinearOperator`, as for the others.
+      is_non_singular: see `LinearOperator`, as for all hints.
       is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Raises:

@@ -28,7 +28,7 @@ class LinearOperatorFullMatrix(LinearOperator):
 
     Args:
       matrix: [..., M, N].
-      is_non_singular: see `LinearOperator`, as for the others.
+      is_non_singular: see `LinearOperator`, as for all hints.
       is_self_adjoint, is_positive_definite, is_square: a hint.
 
     Raises:

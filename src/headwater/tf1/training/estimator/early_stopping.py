@@ -227,7 +227,7 @@ def _stop_variable() -> AnyVariable:
 
 
 class _StopWhen(SessionRunHook):
-    """Hook of the chief: calls the function, and signals a stop to the others by a variable."""
+    """Hook of the chief: calls the function, and signals a stop to the other workers by a variable."""
 
     def __init__(self, should_stop: Callable[[], bool], every_secs: float | None, every_steps: int | None) -> None:
         if not callable(should_stop):
