@@ -122,14 +122,16 @@ class Dataset:
     @classmethod
     def _trace(cls, function: Callable[..., object], inputs: Dataset, kind: str) -> tuple[Function, Structure]:
         """Returns a function of the elements of ``inputs``, and the structure of its results: specs, or a `Dataset`."""
-        made = PlainFunction(function, inputs.node, inputs.packed, kind)
-        return made, made.structure
+        traced = PlainFunction(function, inputs.node, inputs.packed, kind)
+        return traced, traced.structure
 
     def changed(self, node: Node, element_structure: Structure = SAME) -> Self:
         """Returns a dataset of ``node``, with the element structure and the options of this one."""
-        made = object.__new__(self._plain_class())
-        Dataset.__init__(made, node, self._structure if element_structure is SAME else element_structure, self._options)
-        return made
+        dataset = object.__new__(self._plain_class())
+        Dataset.__init__(
+            dataset, node, self._structure if element_structure is SAME else element_structure, self._options
+        )
+        return dataset
 
     @classmethod
     def _plain_class(cls) -> Any:
@@ -137,11 +139,11 @@ class Dataset:
         return Dataset
 
     @classmethod
-    def made(cls, node: Node, element_structure: Structure) -> Self:
+    def of_node(cls, node: Node, element_structure: Structure) -> Self:
         """Returns a dataset of ``node`` with this element structure."""
-        made = object.__new__(cls._plain_class())
-        Dataset.__init__(made, node, element_structure)
-        return made
+        dataset = object.__new__(cls._plain_class())
+        Dataset.__init__(dataset, node, element_structure)
+        return dataset
 
     # Sources ----------------------------------------------------------------------------------------------------------
 
@@ -150,7 +152,7 @@ class Dataset:
         """Returns a dataset with one element: ``tensors`` unchanged."""
         del name
         parts = tuple(cls.as_value(part) for part in nest.flatten(tensors))
-        return cls.made(Whole(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
+        return cls.of_node(Whole(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
 
     @classmethod
     def from_tensor_slices(cls, tensors: Structure, name: str | None = None) -> Self:
@@ -172,7 +174,7 @@ class Dataset:
                 sizes.add(dims[0])
         if len(sizes) > 1:
             raise ValueError(f"Dimensions {sorted(sizes)} are not compatible: first dimensions must be equal")
-        return cls.made(Slices(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
+        return cls.of_node(Slices(components=parts), nest.pack(nest.emptied(tensors), [None] * len(parts)))
 
     @classmethod
     def from_generator(
@@ -212,7 +214,7 @@ class Dataset:
         specs = tuple(map(cls._spec_from_program, nest.flatten(signature)))
         make = GeneratedElements(generator, signature, specs, cls._op_errors)
         values = tuple(cls.as_value(arg) for arg in args or ())
-        return cls.made(Generated(make=make, args=values, of=specs), nest.emptied(signature))
+        return cls.of_node(Generated(make=make, args=values, of=specs), nest.emptied(signature))
 
     @classmethod
     def range(cls, *args: TensorLike, **options: Any) -> Self:
@@ -221,11 +223,11 @@ class Dataset:
             raise ValueError(f"Invalid number of arguments: {len(args)}; range takes one to three")
         start, stop, step = (0, args[0], 1) if len(args) == 1 else (*args, 1)[:3]
         values = [cls.as_value(value, int64) for value in (start, stop, step)]
-        made = cls.made(Range(start=values[0], stop=values[1], step=values[2]), None)
+        numbers = cls.of_node(Range(start=values[0], stop=values[1], step=values[2]), None)
         output_type = options.pop("output_type", None)
         if output_type is None or as_dtype(output_type) == int64:
-            return made
-        return made._cast(as_dtype(output_type))
+            return numbers
+        return numbers._cast(as_dtype(output_type))
 
     def _cast(self, dtype: DType) -> Self:
         def cast(value: Any) -> Any:
@@ -251,31 +253,31 @@ class Dataset:
         """
         del name
         patterns = [bytes(item).decode() for item in np.ravel(as_array(file_pattern))]
-        found = sorted({path for pattern in patterns for path in glob(pattern)})
-        if not found:
+        paths = sorted({path for pattern in patterns for path in glob(pattern)})
+        if not paths:
             raise NotFoundError(f"No files matched pattern: {', '.join(patterns)}")
-        made = cls.from_tensor_slices(as_array(found))
-        return made if shuffle is False else made.shuffle(len(found), seed=seed)
+        dataset = cls.from_tensor_slices(as_array(paths))
+        return dataset if shuffle is False else dataset.shuffle(len(paths), seed=seed)
 
     @classmethod
     def zip(cls, *datasets: object, **options: object) -> Self:
         """Returns a dataset whose elements combine one element of each dataset, in the structure of the arguments."""
-        given = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
-        if isinstance(given, list):
+        structure = options.get("datasets", datasets[0] if len(datasets) == 1 else datasets)
+        if isinstance(structure, list):
             raise TypeError("The argument to `Dataset.zip()` must be a (nested) tuple or dictionary of datasets.")
-        leaves = nest.flatten(given)
+        leaves = nest.flatten(structure)
         for leaf in leaves:
             if not isinstance(leaf, Dataset):
                 raise TypeError(f"The argument to `Dataset.zip()` must hold datasets, not {type(leaf).__name__}")
         merged = Options()
         for leaf in leaves:
             merged = merged.merge(leaf._options)
-        made = cls.made(
+        dataset = cls.of_node(
             Zipped(inputs=tuple(leaf.node for leaf in leaves), aligned=cls._aligns),
-            nest.pack(given, [leaf._structure for leaf in leaves]),
+            nest.pack(structure, [leaf._structure for leaf in leaves]),
         )
-        made._options = merged
-        return made
+        dataset._options = merged
+        return dataset
 
     @classmethod
     def sample_from_datasets(
@@ -422,9 +424,9 @@ class Dataset:
             raise TypeError(
                 f"Two datasets to concatenate have different types {self.element_spec} and {dataset.element_spec}"
             )
-        made = self.changed(Concatenated(first=self.node, second=dataset.node))
-        made._options = self._options.merge(dataset._options)
-        return made
+        result = self.changed(Concatenated(first=self.node, second=dataset.node))
+        result._options = self._options.merge(dataset._options)
+        return result
 
     def enumerate(self, start: TensorLike = 0, name: str | None = None) -> Self:
         """Returns pairs of a number and an element. The numbers count from ``start``."""

@@ -54,8 +54,8 @@ class PlainFunction(Function):
         return self._specs
 
     def _result(self, element: Element) -> Structure:
-        given = self._packed(element)
-        return nest.plain_lists(self._function(*given) if type(given) is tuple else self._function(given))
+        argument = self._packed(element)
+        return nest.plain_lists(self._function(*argument) if type(argument) is tuple else self._function(argument))
 
     def __call__(self, context: Context, element: Element) -> Element:
         result = self._result(element)
@@ -94,14 +94,14 @@ class GeneratedElements:
             raise
 
     def _flat(self, element: Structure, index: int) -> Element:
-        given = nest.plain_lists(element) if self._several else element
-        if not nest.covers(self._signature, given):
+        plain = nest.plain_lists(element) if self._several else element
+        if not nest.covers(self._signature, plain):
             raise TypeError(
                 f"`generator` yielded an element that did not match the expected structure. The expected structure was "
                 f"{self._signature}, but the yielded element (number {index}) was {element!r}."
             )
         parts: list[Any] = []
-        for value, spec in zip(nest.leaves_like(self._signature, given), self._specs, strict=True):
+        for value, spec in zip(nest.leaves_like(self._signature, plain), self._specs, strict=True):
             try:
                 array = spec.converted(value)
             except (AttributeError, TypeError, ValueError) as error:

@@ -108,7 +108,7 @@ def _read_files(
         cycle = 1 if in_turn is None else DEFAULT_CYCLE if in_turn == AUTOTUNE else in_turn
 
         def read_one(name: str) -> Dataset:
-            return cls.made(read(name), None)
+            return cls.of_node(read(name), None)
 
         made = names.interleaved(read_one, cycle, 1, "interleave")
         Dataset.__init__(dataset, made.node, None)

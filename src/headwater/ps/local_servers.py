@@ -94,8 +94,8 @@ class LocalServers(MemoryServers):
 
     def group(self, index: int) -> GroupProgress:
         """Returns the progress of the training at one server."""
-        (found,) = self._services[index].add_to(Snapshot(at=0.0)).groups
-        return found
+        (group,) = self._services[index].add_to(Snapshot(at=0.0)).groups
+        return group
 
     def client(self, initial: Sequence[Any], worker: int = 0) -> ParameterClient:
         """Creates a worker's client. Number 0 is the chief."""

@@ -113,7 +113,7 @@ class ParameterService(Service):
         # The name may be of a part, ``SET/NUMBER``.
         offered = self._offered.get(name.rpartition("/")[0] or name)
         reminder = Reminder()
-        while (found := self._host_of(name)) is None:
+        while (parameters := self._host_of(name)) is None:
             if offered is not None:
                 offered()
             with self._changed:
@@ -131,9 +131,9 @@ class ParameterService(Service):
             with self._changed:
                 # Only HELLO counts: other tasks open channels, too, but only workers are served.
                 self._served.add(channel.peer_generation)
-            found.serve(channel, first, self._watchdog)
+            parameters.serve(channel, first, self._watchdog)
         else:
-            found.serve_peer(channel, first)
+            parameters.serve_peer(channel, first)
 
     def _host_described(self, name: str, description: object) -> None:
         """Hosts a set that this task's program does not create, from a worker's description.
@@ -228,12 +228,12 @@ class ParameterService(Service):
             one.close()
 
     def _group(self, name: str, parameters: Hosted) -> GroupProgress:
-        found, saver = parameters.group(), self._savers.get(name)
+        group, saver = parameters.group(), self._savers.get(name)
         if saver is None:
-            return found
+            return group
         back = parameters.recovery_report
         lost = back.lost if back is not None else 0
-        return replace(found, saved=str(saver), saved_bytes=saver.written_bytes, lost_updates=lost)
+        return replace(group, saved=str(saver), saved_bytes=saver.written_bytes, lost_updates=lost)
 
     def add_to(self, snapshot: Snapshot) -> Snapshot:
         hosted = list(self._hosted.values())

@@ -32,14 +32,14 @@ class StateDeposit:
     Args:
       host: the set.
       task: the name of this ``ps``.
-      kept: access to the state that the chief keeps.
+      storage: access to the state that the chief keeps.
     """
 
-    def __init__(self, host: HostedParameters, task: str, kept: StateAtChief) -> None:
+    def __init__(self, host: HostedParameters, task: str, storage: StateAtChief) -> None:
         self._host = host
         self._task = task
-        self._chief = kept.chief
-        self._kept = kept
+        self._chief = storage.chief
+        self._storage = storage
 
     def restore(self) -> bool:
         """Continues from the state that the chief keeps, if it has one. Called before the set is served.
@@ -48,7 +48,7 @@ class StateDeposit:
           Whether the chief has answered.
         """
         try:
-            fetched = self._kept.fetch()
+            fetched = self._storage.fetch()
             if fetched is None:
                 return True
             state = self._state_of(fetched)
@@ -91,7 +91,7 @@ class StateDeposit:
             host.updates.accounts.flush()  # otherwise answers flush the journal, but this task sends no further answers
             facts, arrays = state.pack()
             words = (host.signature, facts, [name for name, _ in arrays], parts)
-            self._kept.deposit(words, [array for _, array in arrays])
+            self._storage.deposit(words, [array for _, array in arrays])
         except OpError as error:
             _log.info(
                 "%s could not deposit its state of %r with %s, which will send the latest values that it has: %s",
@@ -113,7 +113,7 @@ class StateDeposit:
         """Deposits the rows of tables with the chief; returns the number of parts."""
         parts = 0
         for number, start, rows in self._host.rows_of_tables(PART_BYTES):
-            self._kept.deposit_part(parts, (number, start), rows)
+            self._storage.deposit_part(parts, (number, start), rows)
             parts += 1
         return parts
 

@@ -104,12 +104,12 @@ def distribute_replicas(homes: Sequence[int], staying: Sequence[int]) -> list[Pl
     for shard, home in sorted(enumerate(homes), key=lambda each: each[1] not in copies):
         primaries[shard] = home if home in copies else min(staying, key=lambda ps: (copies[ps], ps))
         copies[primaries[shard]] += 1
-    found: list[Placement] = []
+    placements: list[Placement] = []
     for shard in range(len(homes)):
         others = [ps for ps in staying if ps != primaries[shard]]
         beside = homes[(shard + 1) % len(homes)]
         backup = min(others, key=lambda ps: (copies[ps], ps != beside, ps), default=None)
         if backup is not None:
             copies[backup] += 1
-        found.append(Placement(primaries[shard], backup))
-    return found
+        placements.append(Placement(primaries[shard], backup))
+    return placements

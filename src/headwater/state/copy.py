@@ -273,9 +273,9 @@ class Replica(FeedingReplica):
         while not channel.peer_gone():
             with self._changed:
                 self._changed.wait_for(lambda: self._serving or self._redirects_workers(), CHECK_INTERVAL_S)
-                serving, elsewhere, found = self._serving, self._redirects_workers(), contents()
+                serving, elsewhere, state = self._serving, self._redirects_workers(), contents()
             if serving:
-                return found
+                return state
             if elsewhere:
                 reason = f"{self._other} serves {self._description}, not {self._task}"
                 channel.send(error_frame(0, UnavailableError(reason), self._task))

@@ -169,7 +169,7 @@ class Dataset(graphs.Dataset):
     @classmethod
     def of(cls, dataset: plain.Dataset) -> Any:
         """Returns the same dataset, whose iteration yields tensors."""
-        made = cls.made(dataset.node, dataset._structure)
+        made = cls.of_node(dataset.node, dataset._structure)
         made._options = dataset.options()
         return made
 
@@ -364,7 +364,7 @@ class Dataset(graphs.Dataset):
         if rerandomize_each_iteration:
             raise NotImplementedError("Dataset.random: rerandomize_each_iteration is not supported")
         first, second = cls._seeds(seed)
-        return cls.made(RandomNumbers(seed=first, seed2=second), None)
+        return cls.of_node(RandomNumbers(seed=first, seed2=second), None)
 
     def save(
         self, path: str, compression: str | None = None, shard_func: object = None, checkpoint_args: object = None
@@ -397,7 +397,7 @@ class Dataset(graphs.Dataset):
           ValueError: the elements do not have the structure and types of ``element_spec``.
         """
         _refuse("load", compression=compression, reader_func=reader_func, wait=wait or None)
-        made = cls.made(*stored.load(path))
+        made = cls.of_node(*stored.load(path))
         if element_spec is not None and repr(made.element_spec) != repr(element_spec):
             raise ValueError(f"{path} holds elements of {made.element_spec}, not of element_spec {element_spec}")
         return made

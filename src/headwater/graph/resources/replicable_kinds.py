@@ -34,8 +34,8 @@ def is_replicable(kind: type) -> bool:
 def replicable_resources(resources: Resources) -> dict[Key, ReplicableResource]:
     """Returns all resources with encodable state, other than variables and notes."""
     return {
-        Key(container, kind.__name__, name): found
-        for (container, kind, name), found in resources.others().items()
+        Key(container, kind.__name__, name): resource
+        for (container, kind, name), resource in resources.others().items()
         if is_replicable(kind)
     }
 
@@ -43,9 +43,9 @@ def replicable_resources(resources: Resources) -> dict[Key, ReplicableResource]:
 def find_replicable(resources: Resources, key: Key) -> ReplicableResource | None:
     """Returns the resource at ``key``; None if there is none."""
     kind: type[Any] = _KINDS[key.kind][0]
-    found = resources.find(key.container, key.name, kind)
-    assert found is None or isinstance(found, ReplicableResource)
-    return found
+    resource = resources.find(key.container, key.name, kind)
+    assert resource is None or isinstance(resource, ReplicableResource)
+    return resource
 
 
 def ensure_replicable(
@@ -59,13 +59,13 @@ def ensure_replicable(
       called: the name of the resource's class.
       state: the state to be installed next.
     """
-    found = find_replicable(resources, key)
-    if found is not None:
-        return found, False
+    resource = find_replicable(resources, key)
+    if resource is not None:
+        return resource, False
     kind, classes = _KINDS[key.kind]
-    made = classes[called].made_of(state, resources)
-    resources.add(key.container, kind, key.name, made)
-    return made, True
+    new = classes[called].made_of(state, resources)
+    resources.add(key.container, kind, key.name, new)
+    return new, True
 
 
 def handle_of(resource: ReplicableResource | None) -> np.ndarray[Any, Any]:

@@ -276,10 +276,10 @@ def fetch(cluster: ClusterSpec, task: TaskName, *, inside_grpc: bool) -> Deposit
         return None
     finally:
         link.close()
-    found = DepositedState.of(fetched.tensors)
-    count = len(found.facts["cells"])
+    state = DepositedState.of(fetched.tensors)
+    count = len(state.facts["cells"])
     _log.warning("%s continues with its state of %d variables, which was deposited with %s", task, count, chief)
-    return found
+    return state
 
 
 class StateDeposit:

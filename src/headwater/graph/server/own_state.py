@@ -151,13 +151,13 @@ def unpack_cells(
     Returns:
       The number and the count of updates of each variable.
     """
-    found: dict[tuple[str, str], tuple[int, int]] = {}
+    counts: dict[tuple[str, str], tuple[int, int]] = {}
     with resources.lock:
         for (container, name, number, updates, strings), array in zip(entries, arrays, strict=True):
             value = array if strings is None else _strings(array, strings)
             resources.cell(container, name).install(value, int(updates))
-            found[container, name] = int(number), int(updates)
-    return found
+            counts[container, name] = int(number), int(updates)
+    return counts
 
 
 class GraphSaver(StateSaver):
@@ -220,9 +220,9 @@ class GraphSaver(StateSaver):
         last = chain.last
         entries: Sequence[Sequence[Any]] = last.facts["cells"]
         self._incarnation = int(last.facts["life"])
-        found = unpack_cells(self._resources, entries, chain.arrays())
-        self._slots = {key: slot for key, (slot, _) in found.items()}
-        saved = {f"{container}/{name}" if container else name: its for (container, name), its in found.items()}
+        counts = unpack_cells(self._resources, entries, chain.arrays())
+        self._slots = {key: slot for key, (slot, _) in counts.items()}
+        saved = {f"{container}/{name}" if container else name: its for (container, name), its in counts.items()}
         self._note.text = base64.b64decode(last.facts["seal"])
         self._fulls = (0, chain.headers[0].number)
         self.loss = loss_of(saved, read_counts(path, self._incarnation), last.at)
@@ -314,12 +314,12 @@ def _sizes(strings: Array) -> list[int]:
 
 def _strings(data: Array, entries: Mapping[str, Json]) -> Array:
     """Decodes a variable of strings from its concatenated bytes, the size of each string, and its shape."""
-    found: list[bytes] = []
+    strings: list[bytes] = []
     at = 0
     for size in entries["sizes"]:
-        found.append(data[at : at + size].tobytes())
+        strings.append(data[at : at + size].tobytes())
         at += size
-    return to_string_array(found).reshape(entries["shape"])
+    return to_string_array(strings).reshape(entries["shape"])
 
 
 def saver_for(resources: Resources, task: TaskName, tasks: int) -> GraphSaver | None:

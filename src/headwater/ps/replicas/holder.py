@@ -130,12 +130,12 @@ class CopyHolder(Hosted):
         self._announce(leaves=True)
         give_up_at = time.monotonic() + LEAVE_TIMEOUT_S
         # If all others have announced their shutdown, none of them takes replicas.
-        while (kept := self._replica_shards()) and others and self._others() and time.monotonic() < give_up_at:
+        while (shards := self._replica_shards()) and others and self._others() and time.monotonic() < give_up_at:
             if self._closed or self._over:
                 break
             self._pause(CHECK_INTERVAL_S)
-        if kept:
-            _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(kept), self._name)
+        if shards:
+            _log.warning("%s ends with its copies of shards %s of %r", self._task, _listed(shards), self._name)
         else:
             _log.warning("%s has handed off its copies of %r", self._task, self._name)
         if not self._over:
@@ -150,17 +150,17 @@ class CopyHolder(Hosted):
         began, reminder = time.monotonic(), Reminder()
         while True:
             answers = self._directory.query_all()
-            found = [one for one in answers.values() if one.takes]
+            reports = [one for one in answers.values() if one.takes]
             lost = [task for task in self._others() if task not in answers]
-            kept, waited_s = self._replica_shards(), time.monotonic() - began
-            if found or not (kept and lost and is_needed()) or self._closed or waited_s >= LOST_TIMEOUT_S:
-                return found
+            shards, waited_s = self._replica_shards(), time.monotonic() - began
+            if reports or not (shards and lost and is_needed()) or self._closed or waited_s >= LOST_TIMEOUT_S:
+                return reports
             if reminder.is_due():
                 _log.warning(
                     "%s waits to end until %s takes its copies of shards %s of %r",
                     self._task,
                     " or ".join(lost),
-                    _listed(kept),
+                    _listed(shards),
                     self._name,
                 )
             self._pause(CHECK_INTERVAL_S)
@@ -175,14 +175,14 @@ class CopyHolder(Hosted):
 
     def _announce(self, *, begins: bool = False, leaves: bool = False) -> list[ShardReport]:
         """Announces this ``ps`` to every other one; returns the reports of all that answer."""
-        found: list[ShardReport] = []
+        reports: list[ShardReport] = []
         for task in self._directory.servers():
             try:
                 if task != self._task:
-                    found.append(self._directory.exchange_places(task, begins=begins, leaves=leaves)[0])
+                    reports.append(self._directory.exchange_places(task, begins=begins, leaves=leaves)[0])
             except OpError as error:
                 _log.debug("%s could not be notified of %s: %s", task, self._task, error.message)
-        return found
+        return reports
 
     def _pause(self, seconds: float) -> None:
         with self._changed:
@@ -305,9 +305,9 @@ class CopyHolder(Hosted):
         following = [shard for shard in self._replica_shards() if shard not in serving]
         lacking = [shard for shard in serving if self.copies[shard].lacks_backup]
         roles = f"primary of {_listed(serving)}, backup of {_listed(following)}" if self._replicas > 1 else ""
-        found = self.copies[serving[0]].group() if serving else GroupProgress(name=self._name)
+        group = self.copies[serving[0]].group() if serving else GroupProgress(name=self._name)
         return replace(
-            found,
+            group,
             name=self._name,
             copies=roles + (f", NO BACKUP of {_listed(lacking)}" if lacking else ""),
             lacks_backup=bool(lacking),

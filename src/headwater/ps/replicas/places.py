@@ -66,8 +66,10 @@ def plan_copies(
     }
     if replicas > 1:
         _balance_primaries(serving, held, loads)
-    found = {shard: Pair(primary, next(iter(held[shard] - {primary}), None)) for shard, primary in serving.items()}
-    return [CopyMove(shard, pairs[shard], found[shard]) for shard in sorted(pairs) if found[shard] != pairs[shard]]
+    placements = {shard: Pair(primary, next(iter(held[shard] - {primary}), None)) for shard, primary in serving.items()}
+    return [
+        CopyMove(shard, pairs[shard], placements[shard]) for shard in sorted(pairs) if placements[shard] != pairs[shard]
+    ]
 
 
 def _move_one(held: Mapping[int, set[str]], loads: Mapping[int, float], total: MutableMapping[str, float]) -> bool:

@@ -44,12 +44,12 @@ class RecordedUpdater:
         The other methods of its tables still access the tables, so that a snapshot in progress can end its save.
         `pop_changes` still returns the changes that this object has recorded.
         """
-        made = RecordedUpdater(self.inner)
+        successor = RecordedUpdater(self.inner)
         # A thread that waits for the lock of the old host holds a reference to this recorder, and must get an error.
         self.inner = retired = cast(Updater, _Retired())
         for table in self.tables:
             cast(_RecordedTable, table).table = cast(HostedTable, retired)
-        return made
+        return successor
 
     def pop_changes(self) -> list[Change]:
         """Returns the changes since the last call, in order."""

@@ -120,11 +120,11 @@ class CopiedTables(TableService):
 
     def with_same_tables(self) -> CopiedTables:
         """Returns a new service with the same tables. Connections to this service cannot use it. `order` is held."""
-        made = CopiedTables(self._copy, self._task, self._index, self._tasks)
-        made.saving = self.saving
+        service = CopiedTables(self._copy, self._task, self._index, self._tasks)
+        service.saving = self.saving
         with self._lock:
-            made._tables, made._clients, made.rounds = self._tables, self._clients, self.rounds
-        return made
+            service._tables, service._clients, service.rounds = self._tables, self._clients, self.rounds
+        return service
 
     def _require_served(self) -> None:
         """Checks that these are still the contents of the replica. `order` is held.
@@ -390,7 +390,7 @@ class CopiesOfTables:
     """A ``ps``'s replicas of parts of all tables.
 
     Args:
-      kept: sites of the replicas, by the number of the part.
+      sites: sites of the replicas, by the number of the part.
       parts: number of parts.
       moves: whether the replicas may move between ``ps``.
 
@@ -398,11 +398,11 @@ class CopiesOfTables:
       copies: the replicas, by the number of the part.
     """
 
-    def __init__(self, kept: Mapping[int, Site], parts: int, *, moves: bool) -> None:
+    def __init__(self, sites: Mapping[int, Site], parts: int, *, moves: bool) -> None:
         self._programs = Programs()
         self.copies: dict[int, TablesCopy] = {
             shard: TablesCopy(shard, tasks=parts, programs=self._programs, site=site, moves=moves)
-            for shard, site in kept.items()
+            for shard, site in sites.items()
         }
 
     def make(self, name: str, config: TableConfig, folder: str | None = None) -> None:

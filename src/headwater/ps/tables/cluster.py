@@ -43,10 +43,10 @@ class LocalTables(MemoryServers):
         super().__init__(names, lambda index, channel, first: self.services[index].serve(channel, first))
 
     def _service(self, index: int) -> TableService:
-        made = TableService(f"/job:ps/task:{index}", index, self._count)
+        service = TableService(f"/job:ps/task:{index}", index, self._count)
         if self._saves is not None:
-            made.saver = self.savers[index] = TableSaver(made, self._saves, index=index, tasks=self._count)
-        return made
+            service.saver = self.savers[index] = TableSaver(service, self._saves, index=index, tasks=self._count)
+        return service
 
     def client(self, worker: int = 0) -> TableClient:
         """Creates a worker's client."""

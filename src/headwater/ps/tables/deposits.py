@@ -59,22 +59,22 @@ class TableDeposit:
     Args:
       service: holds the tables.
       task: the name of this ``ps``.
-      kept: access to the state that the chief keeps.
+      storage: access to the state that the chief keeps.
     """
 
-    def __init__(self, service: TableService, task: str, kept: StateAtChief) -> None:
+    def __init__(self, service: TableService, task: str, storage: StateAtChief) -> None:
         self._service = service
         self._task = task
-        self._kept = kept
+        self._storage = storage
         self._file: ArrayFile | None = None
         self._tables: dict[str, _Table] = {}
         try:
-            fetched = kept.fetch()
+            fetched = storage.fetch()
             if fetched is not None:
                 self._load(fetched)
         except OpError as error:
             self._tables = {}
-            _log.info("%s cannot restore its tables from %s: %s", task, kept.chief, error.message)
+            _log.info("%s cannot restore its tables from %s: %s", task, storage.chief, error.message)
 
     def _load(self, fetched: FetchedState) -> None:
         try:
@@ -117,7 +117,7 @@ class TableDeposit:
             "%s continues with its table %r, which was deposited with %s: %d rows of update %d",
             self._task,
             table.name,
-            self._kept.chief,
+            self._storage.chief,
             len(table),
             table.step,
         )
@@ -135,7 +135,7 @@ class TableDeposit:
             _log.info(
                 "%s could not deposit its tables with %s; they will be restored from the last save: %s",
                 self._task,
-                self._kept.chief,
+                self._storage.chief,
                 error.message,
             )
             return
@@ -145,7 +145,7 @@ class TableDeposit:
                 self._task,
                 table.name,
                 table.step,
-                self._kept.chief,
+                self._storage.chief,
             )
 
     def _deposit(self, tables: Sequence[Table]) -> None:
@@ -158,8 +158,8 @@ class TableDeposit:
         for table in tables:
             first = parts
             for piece in TableSnapshot(table).pieces(max(1, PART_BYTES // table.config.row_bytes)):
-                self._kept.deposit_part(parts, (), piece)
+                self._storage.deposit_part(parts, (), piece)
                 parts += 1
             descriptions.append((table.name, pack(table.config), table.step, table.learning_rate, parts - first))
         words, tensors = self._service.rounds.to_parts()
-        self._kept.deposit((clients, descriptions, words), [*(table.rates for table in tables), *tensors])
+        self._storage.deposit((clients, descriptions, words), [*(table.rates for table in tables), *tensors])

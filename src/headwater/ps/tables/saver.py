@@ -101,19 +101,19 @@ class TableSaver(PeriodicSaver):
 
     def _find(self) -> _Together | None:
         """Returns the latest saves of one moment that can all be read."""
-        found: _Together | None = None
+        latest: _Together | None = None
         for number, name in reversed(_numbered(self.folder)):
             self._number = max(self._number, number)
-            if found is None:
+            if latest is None:
                 path = os.path.join(self.folder, name)
                 try:
                     together = _read(path, number)
                     for table, save in together.saves.items():
                         self._verify(table, save)
-                    found = together
+                    latest = together
                 except OpError as error:
                     _log.error("%s cannot use tables that it has saved: %s", self._task, error.message)
-        return found
+        return latest
 
     def _verify(self, table: str, number: int) -> None:
         for save in snapshots.chain(self.folder, table, number):
@@ -222,15 +222,15 @@ class TableSaver(PeriodicSaver):
 
     def _remove_old_saves(self) -> None:
         """Removes old saves: for each table, all saves that are older than the full save before the latest one."""
-        kept = {name: chain.whole[0] for name, chain in self._chains.items()}
+        first_saves = {name: chain.whole[0] for name, chain in self._chains.items()}
         try:
             for number, name in _numbered(self.folder)[:-1]:
                 path = os.path.join(self.folder, name)
                 with contextlib.suppress(DataLossError):
-                    if all(save >= kept.get(table, 0) for table, save in _read(path, number).saves.items()):
+                    if all(save >= first_saves.get(table, 0) for table, save in _read(path, number).saves.items()):
                         continue
                 files.remove(path)
-            for name, first in kept.items():
+            for name, first in first_saves.items():
                 snapshots.remove_saves(self.folder, name, before=first)
         except OpError as error:
             TROUBLES.record_failure(f"old saves in {self.folder}, which are to be removed", error, "They stay")
@@ -258,20 +258,20 @@ def _read(path: str, number: int) -> _Together:
         raise DataLossError(f"{path} is damaged: {error}") from error
 
 
-def table_service(members: Members, saves: Saves | None, kept: StateAtChief) -> TableService:
+def table_service(members: Members, saves: Saves | None, storage: StateAtChief) -> TableService:
     """Creates the table service of this task, a ``ps``, with periodic saves or a handoff.
 
     Args:
       members: the cluster, and this process's place in it.
       saves: where to save the tables periodically; None for no saves.
-      kept: the chief's storage, where tables are deposited at a graceful shutdown if there are no saves.
+      storage: the chief's storage, where tables are deposited at a graceful shutdown if there are no saves.
     """
     index, tasks = members.number, len(members.servers)
-    made = TableService(str(members.me), index, tasks)
+    service = TableService(str(members.me), index, tasks)
     if saves is not None:
-        saver = TableSaver(made, saves, index=index, tasks=tasks)
-        made.saver = saver
+        saver = TableSaver(service, saves, index=index, tasks=tasks)
+        service.saver = saver
         saver.start()
     else:
-        made.deposit = TableDeposit(made, str(members.me), kept)
-    return made
+        service.deposit = TableDeposit(service, str(members.me), storage)
+    return service

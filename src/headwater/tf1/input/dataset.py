@@ -189,7 +189,7 @@ class Dataset(plain.Dataset):
     ) -> Structure:
         """Returns the last state of ``reduce_func(state, element)`` over all elements, as tensors."""
         state = tuple(self.as_value(part) for part in nest.flatten(initial_state))
-        both = Dataset.made(
+        both = Dataset.of_node(
             Zipped(inputs=(Whole(components=state), self.node)), (nest.emptied(initial_state), self._structure)
         )
         function, structure = traced(reduce_func, both, "reduce")
@@ -225,7 +225,9 @@ def traced(
         if adapt is not None:
             params = list(map(adapt, params, inputs.node.specs))
         leaves = [
-            Dataset.made(FromTensor(param, leaf.specs), leaf.element_structure) if isinstance(leaf, Nested) else param  # pyright: ignore[reportPrivateUsage]
+            Dataset.of_node(FromTensor(param, leaf.specs), leaf.element_structure)
+            if isinstance(leaf, Nested)
+            else param
             for param, leaf in zip(params, nest.flatten(shape), strict=True)
         ]
         given = nest.pack(shape, leaves)

@@ -85,7 +85,7 @@ class CsvDataset(Dataset):
                 decode_csv(record, values, field_delim, use_quote_delim, na_value=na_value, select_cols=select_cols)
             )
 
-        made = Dataset.made(node, None).map(columns)
+        made = Dataset.of_node(node, None).map(columns)
         plain.Dataset.__init__(self, made.node, made._structure)
 
 

@@ -105,4 +105,4 @@ def to_variant(dataset: Dataset) -> Tensor:
 def from_variant(variant: Tensor, structure: Structure) -> Dataset:
     """Returns the dataset that a tensor holds; ``structure`` is the specification of its elements."""
     specs = tuple(map(specified, nest.flatten(structure)))
-    return Dataset.made(FromTensor(variant, specs), nest.emptied(structure))
+    return Dataset.of_node(FromTensor(variant, specs), nest.emptied(structure))

@@ -73,8 +73,8 @@ class Changes:
 
     def find_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
         """Returns the recorded outcome of an instruction of ``step``; None if none is recorded."""
-        found = self._outcomes.get((step.session, step.number))
-        return None if found is None else found.get(place)
+        outcomes = self._outcomes.get((step.session, step.number))
+        return None if outcomes is None else outcomes.get(place)
 
     def record_change(
         self,

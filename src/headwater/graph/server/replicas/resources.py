@@ -80,31 +80,31 @@ class CopiedResources(Resources):
                 f"{kind.__name__} {name!r} is used inside a branch or loop, where its changes cannot be replicated"
             )
         is_new = self.find(container, name, kind) is None
-        found = super().get_or_make(container, name, kind, make, signature)
-        assert isinstance(found, ReplicableResource)
+        resource = super().get_or_make(container, name, kind, make, signature)
+        assert isinstance(resource, ReplicableResource)
         if is_new:
-            found.share(self.lock)
-        touched[Key(container, kind.__name__, name)] = found
-        return found
+            resource.share(self.lock)
+        touched[Key(container, kind.__name__, name)] = resource
+        return resource
 
     def find(self, container: str, name: str, kind: type[R]) -> R | None:
-        found = super().find(container, name, kind)
-        self._record_touch(container, name, kind, found)
-        return found
+        resource = super().find(container, name, kind)
+        self._record_touch(container, name, kind, resource)
+        return resource
 
     def of_kind(self, kind: type[R]) -> dict[str, R]:
         with self.lock:
-            for (container, its, name), found in self._others.items():
+            for (container, its, name), resource in self._others.items():
                 if its is kind:
-                    self._record_touch(container, name, kind, found)
+                    self._record_touch(container, name, kind, resource)
             return super().of_kind(kind)
 
-    def _record_touch(self, container: str, name: str, kind: type[object], found: object) -> None:
+    def _record_touch(self, container: str, name: str, kind: type[object], resource: object) -> None:
         """Records that an operation uses a resource. `Changes` checks later whether the operation has changed the
         resource."""
         touched = self._touched
-        if touched is not None and isinstance(found, ReplicableResource):
-            touched[Key(container, kind.__name__, name)] = found
+        if touched is not None and isinstance(resource, ReplicableResource):
+            touched[Key(container, kind.__name__, name)] = resource
 
     def _refusal(self, why: str) -> FailedPreconditionError:
         return FailedPreconditionError(
@@ -120,10 +120,10 @@ class CopiedResources(Resources):
     def install_state(self, key: Key, called: str, state: ResourceState) -> None:
         """Installs ``state`` in the resource at ``key``, of the class ``called``; creates the resource if missing. The
         caller holds the lock."""
-        found, is_new = ensure_replicable(self, key, called, state)
+        resource, is_new = ensure_replicable(self, key, called, state)
         if is_new:
-            found.share(self.lock)
-        found.install_state(state)
+            resource.share(self.lock)
+        resource.install_state(state)
 
     # Changes outside of steps -----------------------------------------------------------------------------------------
 

@@ -69,10 +69,10 @@ class CopyService(Service):
 
     def serve(self, channel: Channel, first: Frame) -> None:
         match first.kind, first.header:
-            case _, (int(task),) if first.kind == OPEN_COPY and (found := self._copy_of_task(task)) is not None:
-                found.serve(channel, lambda: self._shell.record_disconnect(channel))
-            case _, (str(name), *_) if first.kind == BACKUP and (found := self._copy_of_name(name)) is not None:
-                found.serve_peer(channel, first)
+            case _, (int(task),) if first.kind == OPEN_COPY and (copy := self._copy_of_task(task)) is not None:
+                copy.serve(channel, lambda: self._shell.record_disconnect(channel))
+            case _, (str(name), *_) if first.kind == BACKUP and (copy := self._copy_of_name(name)) is not None:
+                copy.serve_peer(channel, first)
             case _, (words, bool(over)) if first.kind == PROCESSES:
                 self.processes.merge_records(words)
                 channel.send(Frame(DONE, (self.processes.words(),)))
