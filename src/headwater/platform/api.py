@@ -231,9 +231,9 @@ def jobs(
     limit: Annotated[int, Query(ge=1, le=500)] = 100,
 ) -> JobList:
     """Lists jobs, the most recently submitted first."""
-    found = platform.jobs(phase=phase, live=live, name=name, owner=owner, before=before, limit=limit)
-    more = found[-1].submitted_at if len(found) == limit else None
-    return JobList(jobs=[JobSummary.of(record) for record in found], before=more)
+    stored = platform.store.jobs(phase=phase, live=live, name=name, owner=owner, before=before, limit=limit)
+    more = stored[-1].submitted_at if len(stored) == limit else None
+    return JobList(jobs=[JobSummary.of(record) for record in platform.current(stored)], before=more)
 
 
 @router.get("/jobs/{job_id}", tags=["jobs"])

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import os
-from collections.abc import Mapping
+from collections.abc import Iterable, Mapping
 from pathlib import PurePath
 
 from headwater.platform.archive_store import ArchiveStore
@@ -16,7 +16,6 @@ from headwater.platform.manager import Manager, ManagerSettings
 from headwater.platform.records import JobRecord
 from headwater.platform.secret_store import StoredSecrets
 from headwater.platform.spec import JobSpec
-from headwater.platform.states import JobPhase
 from headwater.platform.store import Store
 
 #: The timeout of each backend in a request for machines, in seconds.
@@ -99,19 +98,9 @@ class Platform:
             spec, owner=owner, archive=archive, workers=workers, sweep=sweep, settings=settings or {}
         )
 
-    def jobs(
-        self,
-        *,
-        live: bool | None = None,
-        phase: JobPhase | None = None,
-        name: str | None = None,
-        owner: str | None = None,
-        before: float | None = None,
-        limit: int | None = None,
-    ) -> list[JobRecord]:
-        """Returns jobs in their current state, the latest first; arguments as for `Store.jobs`."""
-        stored = self.store.jobs(live=live, phase=phase, name=name, owner=owner, before=before, limit=limit)
-        return [self.manager.newest(record) for record in stored]
+    def current(self, records: Iterable[JobRecord]) -> list[JobRecord]:
+        """Returns jobs of `store` in their current state."""
+        return [self.manager.newest(record) for record in records]
 
 
 def _wrong(field: str, message: str) -> Refused:

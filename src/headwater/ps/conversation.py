@@ -24,6 +24,7 @@ from headwater.cluster.transport.waiting import Patience
 from headwater.errors import AbortedError, DeadlineExceededError, GaveUpError, OpError, UnavailableError
 from headwater.ps.layout import Block
 from headwater.ps.updater import Array
+from headwater.state.witness import ChannelLink
 
 _log = logging.getLogger("headwater")
 
@@ -37,7 +38,7 @@ class ReportedStatus(Protocol):
         ...
 
 
-class ServerLink(Protocol):
+class ServerLink(ChannelLink, Protocol):
     """A worker's route to one ``ps``."""
 
     def reach(self, deadline_s: float | None = None) -> ReportedStatus | None:
@@ -49,14 +50,6 @@ class ServerLink(Protocol):
         Returns:
           The status of the ``ps``; None if the ``ps`` is in this process.
         """
-        ...
-
-    def open_channel(self) -> Channel:
-        """Returns a channel to the ``ps``; end it with `release_channel`."""
-        ...
-
-    def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel after use. If ``usable`` is False, the channel is closed instead of being reused."""
         ...
 
 

@@ -6,6 +6,7 @@ from collections.abc import Mapping, Sequence
 from dataclasses import dataclass
 from typing import Protocol
 
+from headwater.cluster.task.exchange import ChannelSource
 from headwater.cluster.transport.channel import Channel
 from headwater.errors import UnavailableError
 from headwater.state.replica_deposits import ReplicaDeposits
@@ -15,7 +16,7 @@ from headwater.state.witness import RequestView
 GRACE_S = 0.8
 
 
-class PeerServerLink(Protocol):
+class PeerServerLink(ChannelSource, Protocol):
     """A link to another ``ps``."""
 
     def reach(self, deadline_s: float | None = None) -> object:
@@ -24,18 +25,6 @@ class PeerServerLink(Protocol):
         Raises:
           OpError: the ``ps`` could not be reached in that time.
         """
-        ...
-
-    def open_channel_now(self) -> Channel:
-        """Opens a channel without waiting for a ``ps`` that is not running.
-
-        Raises:
-          UnavailableError: the ``ps`` cannot be reached.
-        """
-        ...
-
-    def release_channel(self, channel: Channel, usable: bool) -> None:
-        """Returns a channel after use. If ``usable`` is False, the channel is closed instead of being reused."""
         ...
 
     def watch(self, channel: Channel) -> None:

@@ -244,15 +244,15 @@ def delete(job_id: JobId, platform: PlatformOf, identity: Runner) -> Response:
 def _listed(platform: Platform, identity: Requester, wanted: Wanted, before: float | None) -> JsonObject:
     plain = wanted == Wanted()
     # Searching and sorting need more than one page of jobs, so look further back.
-    found = platform.jobs(before=before, limit=_JOBS_PER_PAGE if plain else _MAX_SEARCHED)
-    shown = [JobSummary.of(record) for record in found]
+    stored = platform.store.jobs(before=before, limit=_JOBS_PER_PAGE if plain else _MAX_SEARCHED)
+    shown = [JobSummary.of(record) for record in platform.current(stored)]
     if not plain:
         _, key = _SORTS.get(wanted.sort, _SORTS["latest"])
         shown = sorted((view for view in shown if _is_wanted(view, wanted)), key=key)[:_JOBS_PER_PAGE]
     return {
         "jobs": shown,
         "before": before,
-        "older": found[-1].submitted_at if plain and len(found) == _JOBS_PER_PAGE else None,
+        "older": stored[-1].submitted_at if plain and len(stored) == _JOBS_PER_PAGE else None,
         "counts": platform.store.counts(),
         "wanted": wanted,
         "filtered": wanted.is_filtered,
