@@ -155,7 +155,7 @@ def _handle_placement(state: JobState, event: Placed, now: float) -> JobDecision
 
 def _handle_failed_placement(state: JobState, event: NotPlaced, now: float) -> JobDecision:
     if state.phase is JobPhase.QUEUED and not event.temporary:
-        return _end_tasks(state, JobPhase.FAILED, f"no host of this server is large enough: {event.reason}", now)
+        return _end_tasks(state, JobPhase.FAILED, f"no host of this server is large enough: {event.reason}")
     if state.reason == event.reason or state.phase not in (JobPhase.QUEUED, JobPhase.RUNNING):
         return JobDecision(state)
     return JobDecision(replace(state, reason=event.reason), (Note("pending", event.reason),))
@@ -254,7 +254,7 @@ def _handle_failure(state: JobState, task: TaskState, fault: Fault, now: float) 
     hopeless = fault.code == _CANNOT_RUN
     if rules.policy == "never" or restarts >= rules.limit or hopeless:
         times = f" (after {restarts} restarts)" if restarts else ""
-        decision = _end_tasks(state, JobPhase.FAILED, f"{first}{times}", now, noted=True)
+        decision = _end_tasks(state, JobPhase.FAILED, f"{first}{times}", noted=True)
         return JobDecision(decision.state, (note, *decision.notes))
     wait = pause(rules, restarts)
     again = f"restart {restarts + 1} of {rules.limit}, after {wait:g} s"
@@ -262,7 +262,7 @@ def _handle_failure(state: JobState, task: TaskState, fault: Fault, now: float) 
         task = _next_attempt(replace(task, restarts=restarts + 1), now + wait, f"{fault.reason}; {again}")
         return JobDecision(state.with_task(task), (note, Note("restarting", f"{task.label}: {again}", task.label)))
     state = replace(state, restarts=restarts + 1, not_before=now + wait)
-    decision = _end_tasks(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", now, noted=True)
+    decision = _end_tasks(state, JobPhase.RESTARTING, f"{fault}; {again} of all tasks", noted=True)
     return JobDecision(decision.state, (note, Note("restarting", f"all tasks: {again}"), *decision.notes))
 
 
@@ -289,9 +289,7 @@ def _handle_loss(state: JobState, task: TaskState, reason: str, now: float) -> J
     if state.phase is JobPhase.RUNNING and task.name.job in ("worker", "evaluator"):
         state = state.with_task(replace(state.tasks[task.name], placed=False))
     elif state.phase is JobPhase.RUNNING:
-        ending = _end_tasks(
-            state, JobPhase.QUEUED, f"{task.label} is lost ({reason}): the job needs another place", now
-        )
+        ending = _end_tasks(state, JobPhase.QUEUED, f"{task.label} is lost ({reason}): the job needs another place")
         return JobDecision(ending.state, decision.notes + ending.notes)
     elif state.then is JobPhase.RESTARTING:
         state = replace(state, then=JobPhase.QUEUED)
@@ -304,7 +302,7 @@ def _handle_preemption(state: JobState, task: TaskState, how: Exited, now: float
     # A preemption is not the job's fault, so it does not count as a restart and may happen any number of times.
     state = state.with_task(replace(task, phase=TaskPhase.STOPPED))
     if not state.spec.requeue:
-        decision = _end_tasks(state, JobPhase.FAILED, note.text, now, noted=True)
+        decision = _end_tasks(state, JobPhase.FAILED, note.text, noted=True)
     elif _scope(state) == "task" and (not how.preempted or _may_wait_for_place(state, task)):
         # If the host is taken away, the task needs another place, and the others continue meanwhile.
         placed = not how.preempted
@@ -312,7 +310,7 @@ def _handle_preemption(state: JobState, task: TaskState, how: Exited, now: float
         return JobDecision(state.with_task(again), (note,))
     else:
         state = replace(state, requeues=state.requeues + 1)
-        decision = _end_tasks(state, JobPhase.QUEUED, f"{note.text}; the job returns to the queue", now, noted=True)
+        decision = _end_tasks(state, JobPhase.QUEUED, f"{note.text}; the job returns to the queue", noted=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -328,9 +326,9 @@ def _decide_stop(state: JobState, event: AskStop, now: float) -> JobDecision:
     if event.requeue:
         if state.phase is not JobPhase.RUNNING:
             raise NotPossible(f"only a running job can be requeued, but it is {state.phase}")
-        decision = _end_tasks(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, now, noted=True)
+        decision = _end_tasks(replace(state, requeues=state.requeues + 1), JobPhase.QUEUED, note.text, noted=True)
     else:
-        decision = _end_tasks(state, JobPhase.STOPPED, f"stopped by {event.by}", now, noted=True)
+        decision = _end_tasks(state, JobPhase.STOPPED, f"stopped by {event.by}", noted=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -345,7 +343,7 @@ def _decide_restart(state: JobState, event: AskRestart, now: float) -> JobDecisi
         return JobDecision(replace(fresh, queued_at=now), (note,))
     if state.phase is JobPhase.ENDING and state.then is not None and state.then.over:
         raise NotPossible(f"the job is ending and will be in phase '{state.then}'; restart it after that")
-    decision = _end_tasks(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", now, noted=True)
+    decision = _end_tasks(fresh, JobPhase.RESTARTING, f"restarted by {event.by}", noted=True)
     return JobDecision(decision.state, (note, *decision.notes))
 
 
@@ -374,7 +372,7 @@ def _decide_scale(state: JobState, event: AskScale, now: float) -> JobDecision:
     if state.phase is JobPhase.RUNNING and state.spec.restart_scope == "task" and not event.restart_all:
         return JobDecision(_apply_scaling(scaled, now), (note,))
     if state.phase is JobPhase.RUNNING:
-        decision = _end_tasks(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text, now)
+        decision = _end_tasks(replace(scaled, not_before=0.0), JobPhase.QUEUED, note.text)
         return JobDecision(decision.state, (note, *decision.notes))
     if state.phase is JobPhase.QUEUED:
         scaled = _with_wanted_tasks(scaled)
@@ -409,7 +407,7 @@ def _tick(state: JobState, event: JobTick, now: float) -> JobDecision:
     match state.phase:
         case JobPhase.QUEUED if deadlines.pending is not None and now >= state.queued_at + deadlines.pending:
             waited = f"still pending after {deadlines.pending:g} s"
-            return _end_tasks(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited, now)
+            return _end_tasks(state, JobPhase.FAILED, f"{waited}: {state.reason}" if state.reason else waited)
         case JobPhase.RESTARTING if now >= state.not_before:
             state = _with_wanted_tasks(state)  # without tasks that were removed by scaling down
             tasks = {name: _next_attempt(task, now, "") for name, task in state.tasks.items()}
@@ -425,7 +423,7 @@ def _tick_running(state: JobState, now: float) -> JobDecision:
     limit = state.spec.deadlines.run
     over = limit is not None and state.started_at is not None and now >= state.started_at + limit
     if over and done_at(state, now) is None:
-        return _end_tasks(state, JobPhase.FAILED, f"ran for longer than its deadline of {limit:g} s", now)
+        return _end_tasks(state, JobPhase.FAILED, f"ran for longer than its deadline of {limit:g} s")
     notes: list[Note] = []
     for task in tuple(state.tasks.values()):
         verdict = stall(state, task, now)
@@ -455,7 +453,7 @@ def _apply_consequences(state: JobState, now: float) -> JobDecision:
         if done is not None and validates(state, done, now):
             state, notes = waits_for_evaluator(state)
         elif done is not None:
-            decision = _end_tasks(state, JobPhase.SUCCEEDED, "all workers are done", now)
+            decision = _end_tasks(state, JobPhase.SUCCEEDED, "all workers are done")
             state, notes = decision.state, decision.notes
     if state.phase is JobPhase.RUNNING:
         for task in tuple(state.tasks.values()):
@@ -467,7 +465,7 @@ def _apply_consequences(state: JobState, now: float) -> JobDecision:
     return JobDecision(state, notes)
 
 
-def _end_tasks(state: JobState, then: JobPhase, reason: str, now: float, *, noted: bool = False) -> JobDecision:
+def _end_tasks(state: JobState, then: JobPhase, reason: str, *, noted: bool = False) -> JobDecision:
     """Asks all tasks to end; ``then`` is the phase after that. If ``noted``, the reason is in an earlier note, and the
     note returned here omits it."""
     tasks: dict[TaskName, TaskState] = {}

@@ -170,7 +170,7 @@ class ProgressWatchdog:
         with self._lock:
             found = {one.worker: one for one in self._progress(now)}
             late = {name for name in found if self._late(name, now)}
-            said = [text for name in found if (text := self._resume_message(name, now))]
+            said = [text for name in found if (text := self._resume_message(name))]
             behind = sorted(name for name in late if found[name].behind)
             others = [found[name] for name in found if name not in late]
             said += [
@@ -236,7 +236,7 @@ class ProgressWatchdog:
         known.said_at, known.said_steps = now, known.steps
         return True
 
-    def _resume_message(self, name: str, now: float) -> str:
+    def _resume_message(self, name: str) -> str:
         known = self._workers[name]
         if known.said_at is None or known.steps == known.said_steps:
             return ""

@@ -88,7 +88,7 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
         ends = _end_times(plane, names)
         for line in plane.lines:
             for event in line.events:
-                values = _values(event, plane, names)
+                values = _values(event, names)
                 # Kernels in a CUDA graph have no ``hlo_op``; only their names identify them.
                 graph = _CUDA_GRAPH in values
                 operation = plane.event_metadata[event.metadata_id].name if graph else values.get("hlo_op")
@@ -108,13 +108,13 @@ def _end_times(plane: XPlane, names: Mapping[int, str]) -> dict[object, int]:
     for line in plane.lines:
         for event in line.events:
             if plane.event_metadata[event.metadata_id].name.startswith("end: "):
-                number = _values(event, plane, names).get(_CONSUMER)
+                number = _values(event, names).get(_CONSUMER)
                 if number is not None:
                     found[number] = line.timestamp_ns * 1000 + event.offset_ps
     return found
 
 
-def _values(event: XEvent, plane: XPlane, names: Mapping[int, str]) -> dict[str, object]:
+def _values(event: XEvent, names: Mapping[int, str]) -> dict[str, object]:
     found: dict[str, object] = {}
     for stat in event.stats:
         kind = stat.WhichOneof("value")

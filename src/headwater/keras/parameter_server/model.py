@@ -33,7 +33,7 @@ from headwater.keras.parameter_server.values import ModelValues
 from headwater.keras.preemption import Preempted
 from headwater.keras.programs import list_paths, optimizer_topics, same_settings
 from headwater.keras.progress import progress_callbacks
-from headwater.ps.accounting.ledger import Plan, Work
+from headwater.ps.accounting.ledger import Work
 from headwater.ps.client import ParameterClient
 from headwater.ps.consistency import KOfN, Part, Synchronous
 from headwater.ps.protocol import NOTHING_YET, TRAINING_OVER, UNKNOWN_STEPS
@@ -524,7 +524,7 @@ class ServedModel(ModelValues):
             part: Part | None = None
             if plan is not None and isinstance(client.assigned_work, tuple):
                 work, seed = client.assigned_work
-                works, share = _examples_of_range(batches, plan, work, seed)
+                works, share = _examples_of_range(batches, work, seed)
                 if plan.in_turn:
                     batch = plan.batch_of(work)
                     part = Part(*client.round, work.stop - work.start, batch.stop - batch.start)
@@ -730,7 +730,7 @@ def _limit(name: str, wanted: int | None) -> int | None:
     return limit
 
 
-def _examples_of_range(batches: Batches, plan: Plan, work: Work, seed: int) -> tuple[list[Work], Share]:
+def _examples_of_range(batches: Batches, work: Work, seed: int) -> tuple[list[Work], Share]:
     """Returns the ranges to account for, and the examples of a range.
 
     For an empty range, returns no ranges, and one example of weight zero, because every worker takes part in an update.
