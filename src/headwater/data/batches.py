@@ -337,14 +337,16 @@ class PaddedBatch(ByElement):
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
         size = static_value(self.batch_size) if static_value(self.drop_remainder) else None
-        found: list[TensorSpec] = []
+        specs_of_batches: list[TensorSpec] = []
         for spec, shape in zip(self.input.specs, self.shapes, strict=True):
             if is_array(shape):
                 dims = [None if dim < 0 else int(dim) for dim in shape]
-                found.append(TensorSpec([size, *dims], spec.dtype))
+                specs_of_batches.append(TensorSpec([size, *dims], spec.dtype))
             else:
-                found.append(TensorSpec(None if spec.dims is None else [size, *[None] * len(spec.dims)], spec.dtype))
-        return tuple(found)
+                specs_of_batches.append(
+                    TensorSpec(None if spec.dims is None else [size, *[None] * len(spec.dims)], spec.dtype)
+                )
+        return tuple(specs_of_batches)
 
     def elements(self, context: Context) -> Iterator[Element]:
         size, drop = int(self.batch_size), bool(self.drop_remainder)

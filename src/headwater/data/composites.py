@@ -102,9 +102,9 @@ def expand(offsets: Any, rows: Any) -> tuple[Any, Any]:
     """
     starts: Any = offsets[rows]
     sizes = offsets[rows + 1] - starts
-    found: Any = np.zeros(len(rows) + 1, np.int64)
-    np.cumsum(sizes, out=found[1:])
-    return np.arange(int(found[-1])) + np.repeat(starts - found[:-1], sizes), found
+    bounds: Any = np.zeros(len(rows) + 1, np.int64)
+    np.cumsum(sizes, out=bounds[1:])
+    return np.arange(int(bounds[-1])) + np.repeat(starts - bounds[:-1], sizes), bounds
 
 
 class SparseArray(Composite):
@@ -235,11 +235,11 @@ class RaggedArray(Composite):
         return self._between(int(first[0]), int(first[-1]), 1, (first - first[0],))
 
     def selected(self, rows: HostArray) -> RaggedArray:
-        found: list[Any] = []
+        selected_parts: list[Any] = []
         for splits in self.splits:
             rows, offsets = expand(splits, rows)
-            found.append(offsets.astype(splits.dtype, copy=False))
-        return RaggedArray(self.values[rows], found, self._splits_dtype)
+            selected_parts.append(offsets.astype(splits.dtype, copy=False))
+        return RaggedArray(self.values[rows], selected_parts, self._splits_dtype)
 
     def _between(self, start: int, stop: int, level: int, outer: tuple[object, ...]) -> RaggedArray:
         """Returns rows ``start`` to ``stop`` of the ragged dimension ``level``, with ``outer`` as the splits of the
@@ -403,9 +403,9 @@ def as_component(value: object, dtype: DType | None = None) -> Any:
     if isinstance(value, Composite):
         return value
     if hasattr(value, "dense_shape"):
-        given = cast("Any", value)
-        return SparseArray(given.indices, as_array(given.values, dtype), given.dense_shape)
+        component = cast("Any", value)
+        return SparseArray(component.indices, as_array(component.values, dtype), component.dense_shape)
     if hasattr(value, "nested_row_splits"):
-        given = cast("Any", value)
-        return RaggedArray(as_array(given.flat_values, dtype), given.nested_row_splits)
+        component = cast("Any", value)
+        return RaggedArray(as_array(component.flat_values, dtype), component.nested_row_splits)
     return as_array(value, dtype)

@@ -484,16 +484,16 @@ class Dataset:
                 "Batching of padded sparse tensors is not currently supported: Dataset.batch joins them as they are. "
                 f"The element's specs are {self.element_spec}."
             )
-        given = [spec.shape for spec in specs] if padded_shapes is None else self._component_values(padded_shapes)
+        wanted = [spec.shape for spec in specs] if padded_shapes is None else self._component_values(padded_shapes)
         shapes: list[Any] = []
-        for spec, shape in zip(specs, given, strict=True):
-            found = self._padded_shape(shape)
-            if is_array(found) and spec.dims is not None and len(found) != len(spec.dims):
+        for spec, shape in zip(specs, wanted, strict=True):
+            padded_shape = self._padded_shape(shape)
+            if is_array(padded_shape) and spec.dims is not None and len(padded_shape) != len(spec.dims):
                 raise ValueError(
-                    f"The padded shape {tuple(found)} is not compatible with the corresponding input component shape "
-                    f"{spec.shape}."
+                    f"The padded shape {tuple(padded_shape)} is not compatible with the corresponding input component "
+                    f"shape {spec.shape}."
                 )
-            shapes.append(found)
+            shapes.append(padded_shape)
         if padding_values is None:
             fillings = [self.as_value(b"" if spec.dtype == string else 0, spec.dtype) for spec in specs]
         else:
@@ -643,12 +643,12 @@ class Dataset:
         sloppy: bool = False,
     ) -> Self:
         """Interleaves the datasets that ``function`` returns; ``kind`` names the method in errors. See `Interleave`."""
-        made, result = self._trace(function, self, kind)
+        traced, result = self._trace(function, self, kind)
         if not isinstance(result, Dataset):
             raise TypeError(f"`map_func` must return a `Dataset` object; the function of {kind} returned {result!r}.")
         node = Interleave(
             input=self.node,
-            function=made,
+            function=traced,
             of=result.node.specs,
             cycle_length=self.as_value(cycle, int64),
             block_length=self.as_value(block, int64),
@@ -697,9 +697,9 @@ class Dataset:
     def with_options(self, options: Options, name: str | None = None) -> Self:
         """Returns the dataset with its options overridden by the values set in ``options``."""
         del name
-        made = self.changed(self.node)
-        made._options = self._options.merge(options)
-        return made
+        dataset = self.changed(self.node)
+        dataset._options = self._options.merge(options)
+        return dataset
 
     def options(self) -> Options:
         """Returns the options in force."""

@@ -104,8 +104,8 @@ class Map(Wrapper):
             pool.shutdown(wait=True, cancel_futures=True)
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        for _, found in _blocks_with_results(self, context, rows):
-            yield found
+        for _, results in _blocks_with_results(self, context, rows):
+            yield results
 
 
 def _until_out_of_range(elements: Iterator[Element]) -> Iterator[Element]:
@@ -127,9 +127,9 @@ def _blocks_with_results(node: Map | Filter, context: Context, rows: int) -> Ite
                 yield block, block
                 continue
             count = len(block[0])
-            found = _attempt_rows(node.function, context, block, index)
-            if not isinstance(found, Failure) or count == 1:
-                yield block, found
+            results = _attempt_rows(node.function, context, block, index)
+            if not isinstance(results, Failure) or count == 1:
+                yield block, results
             else:
                 for place in range(count):
                     one = tuple(column[place : place + 1] for column in block)
@@ -162,17 +162,17 @@ class Filter(Wrapper):
             return
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                found = attempt(self.function, context, element, index)
-                if isinstance(found, Failure):
-                    yield found
-                elif np.asarray(found[0]).item():
+                outcome = attempt(self.function, context, element, index)
+                if isinstance(outcome, Failure):
+                    yield outcome
+                elif np.asarray(outcome[0]).item():
                     yield element
 
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
-        for block, found in _blocks_with_results(self, context, rows):
-            if isinstance(found, Failure):
-                yield found
-            elif (keep := found[0]).any():
+        for block, results in _blocks_with_results(self, context, rows):
+            if isinstance(results, Failure):
+                yield results
+            elif (keep := results[0]).any():
                 yield tuple(column[keep] for column in block)
 
 
@@ -186,11 +186,11 @@ class TakeWhile(ByElement):
     def elements(self, context: Context) -> Iterator[Element]:
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                found = attempt(self.function, context, element, index)
-                if isinstance(found, Failure):
-                    yield found
+                outcome = attempt(self.function, context, element, index)
+                if isinstance(outcome, Failure):
+                    yield outcome
                     continue
-                if not np.asarray(found[0]).item():
+                if not np.asarray(outcome[0]).item():
                     return
                 yield element
 
@@ -243,11 +243,11 @@ class Interleave(Wrapper):
     def blocks(self, context: Context, rows: int) -> Iterator[Block]:
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                found = attempt(self.function, context, element, index)
-                if isinstance(found, Failure):
-                    yield found
+                outcome = attempt(self.function, context, element, index)
+                if isinstance(outcome, Failure):
+                    yield outcome
                     continue
-                node = node_of(found[0])
+                node = node_of(outcome[0])
                 yield from node.blocks(context, rows) if node.columnar else one_by_one(node.elements(context))
 
     def elements(self, context: Context) -> Iterator[Element]:
@@ -314,8 +314,8 @@ class Interleave(Wrapper):
 
     def _datasets(self, context: Context, source: Iterator[Element]) -> Iterator[Node | Failure]:
         for index, element in enumerate(source):
-            found = attempt(self.function, context, element, index)
-            yield found if isinstance(found, Failure) else node_of(found[0])
+            outcome = attempt(self.function, context, element, index)
+            yield outcome if isinstance(outcome, Failure) else node_of(outcome[0])
 
 
 def _elements(node: Node | Failure, context: Context) -> Iterator[Element]:
@@ -349,13 +349,13 @@ class Scan(ByElement):
         state = self.state
         with closing(self.input.elements(context)) as source:
             for index, element in enumerate(source):
-                given = element if isinstance(element, Failure) else (*state, *element)
-                found = attempt(self.function, context, given, index, InvalidArgumentError)
-                if isinstance(found, Failure):
-                    yield found
+                argument = element if isinstance(element, Failure) else (*state, *element)
+                outcome = attempt(self.function, context, argument, index, InvalidArgumentError)
+                if isinstance(outcome, Failure):
+                    yield outcome
                     continue
-                state = found[: len(state)]
-                yield found[len(state) :]
+                state = outcome[: len(state)]
+                yield outcome[len(state) :]
 
 
 @dataclass(eq=False, kw_only=True)

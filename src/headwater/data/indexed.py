@@ -194,13 +194,13 @@ class _Shuffled(Indexed):
         return self._source.rows(context, order[numbers], iteration)
 
     def _order(self, iteration: int) -> Numbers:
-        found = self._orders.get(iteration)
-        if found is None:
+        order = self._orders.get(iteration)
+        if order is None:
             while len(self._orders) >= _KEPT_ORDERS:
                 del self._orders[min(self._orders)]
             numbers = pinned(replace(self._node, input=_numbers(self._node.cardinality)), iteration)
-            found = self._orders[iteration] = np.concatenate([block[0] for block in numbers.blocks(Context(), _ROWS)])
-        return found
+            order = self._orders[iteration] = np.concatenate([block[0] for block in numbers.blocks(Context(), _ROWS)])
+        return order
 
 
 class _Repeated(Indexed):
@@ -256,10 +256,10 @@ class _Batched(Indexed):
         with contextlib.suppress(NoElementError):  # the last batch may be smaller
             items += (self._source.element(context, at, iteration) for at in range(start, stop))
         one = replace(self._node, input=ListNode(items=items, of=self._node.input.specs))
-        found = next(raise_failures(one.elements(context)), None)
-        if found is None:
+        batch = next(raise_failures(one.elements(context)), None)
+        if batch is None:
             raise NoElementError(number)
-        return found
+        return batch
 
 
 class _Kept(Indexed):
@@ -325,11 +325,11 @@ def pinned(node: Node, iteration: int) -> Node:
 def _starting(node: Node, iteration: int) -> Node:
     if isinstance(node, Cache | StoredCache):  # a cache keeps the order of the first iteration of the nodes below
         return node
-    found = map_inputs(node, lambda child: _starting(child, iteration))
-    if isinstance(found, Shuffle):
-        found = replace(found)
-        found.start_at(iteration)
-    return found
+    started = map_inputs(node, lambda child: _starting(child, iteration))
+    if isinstance(started, Shuffle):
+        started = replace(started)
+        started.start_at(iteration)
+    return started
 
 
 # Nodes with access by numbers -----------------------------------------------------------------------------------------
@@ -383,8 +383,8 @@ def sequential_part(node: Node) -> Node | None:
         case Repeat(input=inner) | Shuffle(input=inner) if inner.cardinality > 0:
             return sequential_part(inner)
         case Zipped(inputs=inputs):
-            found = [sequential_part(child) for child in inputs]
-            return next((part for part in found if part is not None), None)
+            parts = [sequential_part(child) for child in inputs]
+            return next((part for part in parts if part is not None), None)
         case _:
             return node
 
@@ -422,15 +422,15 @@ def unrepeatable(node: Node, *, shuffles: bool = True) -> str:
             case _:
                 return False
 
-    found = _part(node, changes)
-    return "" if found is None else _DESCRIPTIONS.get(type(found), "random numbers without a seed")
+    part = _part(node, changes)
+    return "" if part is None else _DESCRIPTIONS.get(type(part), "random numbers without a seed")
 
 
 def _part(node: Node, is_it: Callable[[Node], bool]) -> Node | None:
     if is_it(node):
         return node
-    found = (_part(child, is_it) for child in node.nodes())
-    return next((part for part in found if part is not None), None)
+    parts = (_part(child, is_it) for child in node.nodes())
+    return next((part for part in parts if part is not None), None)
 
 
 def counted(node: Node) -> int:

@@ -61,38 +61,38 @@ class Prefetchers:
 
     def open(self, start: Callable[[], Iterator[Element]]) -> PrefetchedIterator:
         """Starts a thread that computes the elements of an iterator, which ``start`` creates in that thread."""
-        made = PrefetchedIterator(self._lock)
-        thread = threading.Thread(target=self._fill, args=(made, start), name="headwater-data-ahead", daemon=True)
+        iterator = PrefetchedIterator(self._lock)
+        thread = threading.Thread(target=self._fill, args=(iterator, start), name="headwater-data-ahead", daemon=True)
         self._all = [each for each in self._all if each[0].is_alive()]
-        self._all.append((thread, made))
+        self._all.append((thread, iterator))
         thread.start()
-        return made
+        return iterator
 
-    def next_element(self, made: PrefetchedIterator) -> Element | None:
+    def next_element(self, iterator: PrefetchedIterator) -> Element | None:
         """Returns the next element of an iterator, once it is made; None after the last.
 
         Raises:
           Exception: what the iterator raises, after the elements before it.
         """
-        if not made.items:
-            self.wait([made])
-        if not made.items:
-            if made.error is not None:
-                raise made.error
+        if not iterator.items:
+            self.wait([iterator])
+        if not iterator.items:
+            if iterator.error is not None:
+                raise iterator.error
             return None
-        item = made.items.popleft()
-        if made.full and self._has_room(made):
+        item = iterator.items.popleft()
+        if iterator.full and self._has_room(iterator):
             with self._lock:
-                made.room.notify()
+                iterator.room.notify()
         return item
 
     def wait(self, some: Sequence[PrefetchedIterator]) -> None:
         """Waits until one of ``some`` is ready."""
-        if any(made.ready for made in some):
+        if any(iterator.ready for iterator in some):
             return
         with self._lock:
             self._waiting = True
-            self._arrived.wait_for(lambda: any(made.ready for made in some))
+            self._arrived.wait_for(lambda: any(iterator.ready for iterator in some))
             self._waiting = False
 
     def close(
@@ -107,32 +107,32 @@ class Prefetchers:
         """
         with self._lock:
             self._stopped = True
-            for _, made in self._all:
-                made.room.notify()
+            for _, iterator in self._all:
+                iterator.room.notify()
         for thread, _ in self._all:
             # A garbage collection in one of these threads may call this method there.
             if thread is not current():
                 thread.join(wait_s)
 
-    def _has_room(self, made: PrefetchedIterator) -> bool:
+    def _has_room(self, iterator: PrefetchedIterator) -> bool:
         """Returns whether a waiting thread may continue: only when half of the elements are taken, because waking it
         for each element would cost too much."""
-        return len(made.items) <= self._ahead // 2
+        return len(iterator.items) <= self._ahead // 2
 
-    def _fill(self, made: PrefetchedIterator, start: Callable[[], Iterator[Element]]) -> None:
+    def _fill(self, iterator: PrefetchedIterator, start: Callable[[], Iterator[Element]]) -> None:
         try:
             with closing(start()) as source:
                 while (item := self._next(source)) is not None:
-                    made.items.append(item)
+                    iterator.items.append(item)
                     self._notify_waiting()
-                    if len(made.items) >= self._ahead:
-                        self._wait_for_room(made)
+                    if len(iterator.items) >= self._ahead:
+                        self._wait_for_room(iterator)
                     if self._stopped:
                         return
         except BaseException as caught:  # noqa: BLE001 - it is raised again where the elements are taken
-            made.error = caught
+            iterator.error = caught
         finally:
-            made.ended = True
+            iterator.ended = True
             self._notify_waiting()
 
     def _next(self, source: Iterator[Element]) -> Element | None:
@@ -147,8 +147,8 @@ class Prefetchers:
             with self._lock:
                 self._arrived.notify()
 
-    def _wait_for_room(self, made: PrefetchedIterator) -> None:
+    def _wait_for_room(self, iterator: PrefetchedIterator) -> None:
         with self._lock:
-            made.full = True
-            made.room.wait_for(lambda: self._stopped or self._has_room(made))
-            made.full = False
+            iterator.full = True
+            iterator.room.wait_for(lambda: self._stopped or self._has_room(iterator))
+            iterator.full = False

@@ -24,8 +24,8 @@ def prefetched(start: Callable[[], Iterator[Any]], size: int) -> Generator[Any]:
       size: at least 1.
     """
     with closing(Prefetchers(1, max(1, size))) as together:
-        made = together.open(start)
-        while (item := together.next_element(made)) is not None:
+        iterator = together.open(start)
+        while (item := together.next_element(iterator)) is not None:
             yield item
 
 

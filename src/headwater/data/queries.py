@@ -35,23 +35,23 @@ class CsvRecords(FilesNode):
     quoted: bool
 
     def _contents(self, name: bytes, rows: int) -> Iterator[Block]:
-        found: list[bytes] = []
+        chunk: list[bytes] = []
         with lines_of_file(name, self.compression_type) as lines:
             records = _records(lines, self.quoted)
             if self.header and next(records, None) is None:
                 raise InvalidArgumentError("Can't read header of file")
             try:
                 for record in records:
-                    found.append(record)
-                    if len(found) == rows:
-                        yield (bytes_column(found),)
-                        found = []
+                    chunk.append(record)
+                    if len(chunk) == rows:
+                        yield (bytes_column(chunk),)
+                        chunk = []
             except OpError:
-                if found:
-                    yield (bytes_column(found),)
+                if chunk:
+                    yield (bytes_column(chunk),)
                 raise
-        if found:
-            yield (bytes_column(found),)
+        if chunk:
+            yield (bytes_column(chunk),)
 
 
 def _records(lines: Iterator[bytes], quoted: bool) -> Iterator[bytes]:

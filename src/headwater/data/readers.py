@@ -110,7 +110,7 @@ def _read_files(
         def read_one(name: str) -> Dataset:
             return cls.of_node(read(name), None)
 
-        made = names.interleaved(read_one, cycle, 1, "interleave")
-        Dataset.__init__(dataset, made.node, None)
+        records = names.interleaved(read_one, cycle, 1, "interleave")
+        Dataset.__init__(dataset, records.node, None)
     else:
         Dataset.__init__(dataset, read(cls.as_value(filenames, string)), None)

@@ -82,10 +82,10 @@ def _divide_batches(node: Node, count: int, index: int) -> Node:
 
 def with_seed(node: Node, seed: int) -> Node:
     """Returns the pipeline with ``seed`` for each shuffle that has none."""
-    found = map_inputs(node, lambda child: with_seed(child, seed))
-    if isinstance(found, Shuffle) and static_value(found.seed) == 0 and static_value(found.seed2) == 0:
-        return replace(found, seed=np.asarray(seed, np.int64), seed2=np.asarray(1, np.int64))
-    return found
+    seeded = map_inputs(node, lambda child: with_seed(child, seed))
+    if isinstance(seeded, Shuffle) and static_value(seeded.seed) == 0 and static_value(seeded.seed2) == 0:
+        return replace(seeded, seed=np.asarray(seed, np.int64), seed2=np.asarray(1, np.int64))
+    return seeded
 
 
 def _shard(node: Node, count: int, index: int) -> Node:

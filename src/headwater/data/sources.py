@@ -221,8 +221,8 @@ class Records(FilesNode):
 
 def decoded_text(value: Any) -> str:
     """Returns the text in a scalar."""
-    found = value.item()
-    return found.decode() if isinstance(found, bytes) else str(found)
+    text = value.item()
+    return text.decode() if isinstance(text, bytes) else str(text)
 
 
 def bytes_column(values: list[bytes]) -> HostArray:
@@ -238,8 +238,8 @@ class Lines(FilesNode):
 
     def _contents(self, name: bytes, rows: int) -> Iterator[Block]:
         with lines_of_file(name, self.compression_type) as lines:
-            while found := list(itertools.islice(lines, rows)):
-                yield (bytes_column([line.rstrip(b"\n").removesuffix(b"\r") for line in found]),)
+            while chunk := list(itertools.islice(lines, rows)):
+                yield (bytes_column([line.rstrip(b"\n").removesuffix(b"\r") for line in chunk]),)
 
 
 @contextmanager

@@ -40,8 +40,8 @@ def pack(structure: Structure, leaves: Sequence[object]) -> Structure:
 
 def _packed(structure: Structure, rest: Iterator[object]) -> Structure:
     if isinstance(structure, dict):
-        found = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
-        return type(structure)((key, found[key]) for key in structure)  # pyright: ignore
+        packed = {key: _packed(structure[key], rest) for key in sorted(structure)}  # pyright: ignore[reportUnknownArgumentType, reportUnknownVariableType]
+        return type(structure)((key, packed[key]) for key in structure)  # pyright: ignore
     if _is_tuple(structure):
         items = [_packed(item, rest) for item in structure]  # pyright: ignore[reportUnknownVariableType]
         return type(structure)(*items) if hasattr(structure, "_fields") else tuple(items)  # pyright: ignore

@@ -326,9 +326,9 @@ class Shuffle(Wrapper):
                     repeated = np.flatnonzero(previous >= 0)
                     result: list[HostArray] = []
                     for buffer, column in zip(held, block, strict=True):
-                        given, taken = column[room:], buffer[places]
-                        taken[repeated] = given[previous[repeated]]
-                        buffer[places] = given
+                        incoming, taken = column[room:], buffer[places]
+                        taken[repeated] = incoming[previous[repeated]]
+                        buffer[places] = incoming
                         result.append(taken)
                     yield tuple(result)
             order = draw.permutation(filled)
@@ -366,18 +366,18 @@ class Cache(Wrapper):
 
     def _caching(self, source: Iterator[object]) -> Iterator[Any]:
         with self._lock:
-            kept = self._kept
-        if kept is not None:
-            yield from kept
+            cached = self._kept
+        if cached is not None:
+            yield from cached
             return
-        found: list[Any] = []
+        elements: list[Any] = []
         with closing(source):
             for item in source:
                 if not isinstance(item, Failure):
-                    found.append(item)
+                    elements.append(item)
                 yield item
         with self._lock:
-            self._kept = found
+            self._kept = elements
 
 
 @dataclass(eq=False, kw_only=True)
@@ -473,10 +473,10 @@ class Picked(Node):
 
     @property
     def specs(self) -> tuple[TensorSpec, ...]:
-        found = self.inputs[0].specs
+        specs = self.inputs[0].specs
         for node in self.inputs[1:]:
-            found = tuple(relaxed(a, b) for a, b in zip(found, node.specs, strict=True))
-        return found
+            specs = tuple(relaxed(a, b) for a, b in zip(specs, node.specs, strict=True))
+        return specs
 
     def elements(self, context: Context) -> Iterator[Element]:
         sources: list[Iterator[Element] | None] = [node.elements(context) for node in self.inputs]

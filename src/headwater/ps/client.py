@@ -313,25 +313,25 @@ class ParameterClient:
     def values(self) -> list[Array]:
         """Returns the variables' values as they were last read; empty arrays for tables."""
         sessions = self._sessions
-        found: list[Array] = []
+        values: list[Array] = []
         for variable, places in enumerate(self._parts):
             if self._layout.variables[variable].table:
-                found.append(_NOTHING)
+                values.append(_NOTHING)
             elif len(places) == 1:
                 ((index, at, _),) = places
-                found.append(sessions[index].pieces[at])
+                values.append(sessions[index].pieces[at])
             else:
-                found.append(concatenate_parts([(start, sessions[index].pieces[at]) for index, at, start in places]))
-        return found
+                values.append(concatenate_parts([(start, sessions[index].pieces[at]) for index, at, start in places]))
+        return values
 
     def _places_of_parts(self) -> list[list[tuple[int, int, int]]]:
         """Returns the parts of each variable: the number of the ``ps``, the position among its blocks, and the first
         row."""
-        found: list[list[tuple[int, int, int]]] = [[] for _ in self._layout.variables]
+        places: list[list[tuple[int, int, int]]] = [[] for _ in self._layout.variables]
         for index, blocks in enumerate(self._layout.blocks):
             for at, block in enumerate(blocks):
-                found[block.variable].append((index, at, block.start))
-        return found
+                places[block.variable].append((index, at, block.start))
+        return places
 
     def pull(self, step_request: StepRequest | None = None) -> int:
         """Reads the values of all variables, without optimizer state.
@@ -514,14 +514,14 @@ class ParameterClient:
             answers = self.conversation.exchange(
                 [Frame(kinds.PULL, (True, [], None, None, keep, self._next_number())) for keep in keeps]
             )
-            found = [answer for answer in answers if answer is not None]
+            complete = [answer for answer in answers if answer is not None]
             # If a ps was lost meanwhile, read everything again: otherwise the snapshot would mix different versions.
-            if len(found) == len(answers):
+            if len(complete) == len(answers):
                 break
         versions: list[int] = []
         blocks: list[tuple[Array, ...]] = []
         states: list[Mapping[str, Array]] = []
-        for session, answer, held in zip(self._sessions, found, self._layout.blocks, strict=True):
+        for session, answer, held in zip(self._sessions, complete, self._layout.blocks, strict=True):
             version, _, _, _, names, _, ledger = values_header(answer, session.task)
             session.version = session.read = version
             session.read_incarnation = session.answer_incarnation
@@ -535,7 +535,7 @@ class ParameterClient:
             blocks.append(tuple(answer.tensors[:count]))
             states.append(dict(zip(names, answer.tensors[count:], strict=True)))
         self.version = versions[0]
-        made = ParameterSnapshot(
+        snapshot = ParameterSnapshot(
             versions=tuple(versions),
             blocks=tuple(blocks),
             states=tuple(states),
@@ -543,8 +543,8 @@ class ParameterClient:
             ledger=self._ledger,
         )
         if self._chief:
-            self._snapshot = made
-        return made
+            self._snapshot = snapshot
+        return snapshot
 
     def restore(self, snapshot: ParameterSnapshot) -> None:
         """Sets the snapshot with which the chief fills a ``ps`` without values from now on."""
@@ -639,8 +639,8 @@ class ParameterClient:
                 )
 
         answers = self.conversation.exchange(frames, again=True, after_first=handle_first_answer)
-        for index, (session, found) in enumerate(zip(self._sessions, answers, strict=True)):
-            answer = found
+        for index, (session, first_answer) in enumerate(zip(self._sessions, answers, strict=True)):
+            answer = first_answer
             frame = frames[index]
             if frame is None:
                 continue

@@ -680,8 +680,8 @@ def _complete(state: TrainingState) -> bool:
     if isinstance(state.choice, KOfN):
         return state.gathered >= state.choice.k
     # Gathered gradients may include gradients of workers that have left, so their number alone is not enough.
-    given = state.formed and 0 < len(state.members) <= state.gathered and state.lacks <= 0
-    return given and all(member.gave for member in state.members.values())
+    enough = state.formed and 0 < len(state.members) <= state.gathered and state.lacks <= 0
+    return enough and all(member.gave for member in state.members.values())
 
 
 def _release_condition(state: TrainingState) -> Callable[[TrainingMember], bool]:

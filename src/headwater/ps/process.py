@@ -169,16 +169,16 @@ class ParameterTask:
             if self.table_service is None:
                 self._tables_are = replicas, parts
                 if replicas == 1 and shards is None:
-                    kept = self._state_at_chief(TABLES, self.members.number)
-                    self.table_service = table_service(self.members, self.saves, kept)
+                    storage = self._state_at_chief(TABLES, self.members.number)
+                    self.table_service = table_service(self.members, self.saves, storage)
                 else:
                     sites = self._sites() if shards is None else self._moving_sites(TABLES, shards, replicas)
-                    made = CopiesOfTables(sites, parts, moves=shards is not None)
-                    self.table_service = made
+                    copies = CopiesOfTables(sites, parts, moves=shards is not None)
+                    self.table_service = copies
                     if shards is not None:
-                        self._host_movable_copies(TABLES, made.copies, replicas)
+                        self._host_movable_copies(TABLES, copies.copies, replicas)
                     else:
-                        self._host_copies(made.copies, sites)
+                        self._host_copies(copies.copies, sites)
             if (replicas, parts) != self._tables_are:
                 raise FailedPreconditionError(
                     f"{self.members.me} has tables with replicas and shards that differ: use the same numbers for all "

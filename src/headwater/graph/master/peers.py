@@ -117,7 +117,7 @@ class ClusterPeers:
 
     def devices(self, filters: Sequence[str]) -> list[Device]:
         """Returns the devices of all tasks that match ``filters``; waits for tasks that have not started yet."""
-        found = self._own_devices()
+        devices = self._own_devices()
         wanted = [task for task in self._tasks if task != self._me and _visible(task, filters)]
         for task in wanted:
             status = self._known.get(task)
@@ -125,10 +125,10 @@ class ClusterPeers:
                 status = self._wait_for_status(task)
             if status is None:
                 _log.warning("%s does not answer; the session continues without it", task)
-                found.append(parse_device(f"{task.device_prefix}/device:CPU:0"))
+                devices.append(parse_device(f"{task.device_prefix}/device:CPU:0"))
             else:
-                found.extend(parse_device(name) for name in status.devices)
-        return found
+                devices.extend(parse_device(name) for name in status.devices)
+        return devices
 
     def _wait_for_status(self, task: TaskName) -> PeerStatus | None:
         """Waits for ``task``; only briefly if the cluster already runs steps or an earlier session has waited in
@@ -177,7 +177,7 @@ class ClusterPeers:
 
     def conversations(self, step: Step, plan: int, tasks: Sequence[str]) -> Mapping[str, ChannelConversation]:
         """Opens a conversation with each task."""
-        found: dict[str, ChannelConversation] = {}
+        conversations: dict[str, ChannelConversation] = {}
         generations = self._generations[step.session]
         resumes = isinstance(step, MasterStep) and step.resumes
         try:
@@ -189,17 +189,17 @@ class ClusterPeers:
                     if not resumes:
                         raise
                     channel = self._reconnect(step, task, error)
-                found[task] = ChannelConversation(
-                    step, plan, task, channel, link.release_channel, found, self._reconnect if resumes else None
+                conversations[task] = ChannelConversation(
+                    step, plan, task, channel, link.release_channel, conversations, self._reconnect if resumes else None
                 )
                 if channel.peer_generation != generations[task]:
                     raise _restart_error(task)
         except OpError:
             # A conversation owns its channel; `abort` returns it to the link.
-            for conversation in found.values():
+            for conversation in conversations.values():
                 conversation.abort("another task could not be reached")
             raise
-        return found
+        return conversations
 
     def _reconnect(self, step: Step, task: str, error: OpError) -> Channel:
         """Waits for a task that a step has lost.

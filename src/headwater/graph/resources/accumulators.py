@@ -131,9 +131,9 @@ class DenseSum(GradientSum):
     @classmethod
     def with_sum(cls, dims: Dims, total: Array | None = None) -> DenseSum:
         """Creates an instance with this sum."""
-        made = cls(None if dims is None else tuple(dims))
-        made._sum = None if total is None else _aligned_copy(total)
-        return made
+        accumulated = cls(None if dims is None else tuple(dims))
+        accumulated._sum = None if total is None else _aligned_copy(total)
+        return accumulated
 
 
 class RowSum(GradientSum):
@@ -224,9 +224,9 @@ class RowSum(GradientSum):
     @classmethod
     def with_rows(cls, name: str, dims: Dims, for_update: bool, count: int, arrays: Sequence[Array]) -> RowSum:
         """Creates an instance with the rows of ``count`` gradients: their indices and their values."""
-        made = cls(name, None if dims is None else tuple(dims), for_update=for_update)
-        made._indices, made._values = list(arrays[:count]), list(arrays[count : 2 * count])
-        return made
+        accumulated = cls(name, None if dims is None else tuple(dims), for_update=for_update)
+        accumulated._indices, accumulated._values = list(arrays[:count]), list(arrays[count : 2 * count])
+        return accumulated
 
     def _dense_shape(self, row: Sequence[int]) -> Array:
         first = -1 if not self._dims or self._dims[0] is None else self._dims[0]

@@ -106,9 +106,9 @@ class Resources:
           InvalidArgumentError: the resource was created with another signature.
         """
         key = (container, kind, name)
-        found = self._others.get(key)
-        if found is not None and self._signatures.get(key) == signature:  # no lock: an update may hold it for long
-            return found
+        resource = self._others.get(key)
+        if resource is not None and self._signatures.get(key) == signature:  # no lock: an update may hold it for long
+            return resource
         with self.lock:
             if key not in self._others:
                 self._others[key] = make()
@@ -137,7 +137,7 @@ class Resources:
     def of_kind(self, kind: type[R]) -> dict[str, R]:
         """Returns all resources of a class by name."""
         with self.lock:
-            return {name: found for (_, its, name), found in self._others.items() if its is kind}
+            return {name: resource for (_, its, name), resource in self._others.items() if its is kind}
 
     def end_session(self, session: str, reason: str) -> None:
         """Discards the resources of one session: those in the container `session_container`."""

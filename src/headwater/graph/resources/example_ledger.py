@@ -217,8 +217,8 @@ class ExampleLedger(ReplicableResource):
         reported: tuple[int, int] | None = None
         try:
             while True:
-                found, reported = self._wait_for_range(step, request, reported)
-                if found is not Nothing.YET:
+                offer, reported = self._wait_for_range(step, request, reported)
+                if offer is not Nothing.YET:
                     break
                 if starved is not None:
                     starved()
@@ -230,9 +230,9 @@ class ExampleLedger(ReplicableResource):
             raise
         self._stop_waiting(key)
         last = (request.epochs or FOREVER) - 1
-        if isinstance(found, tuple):
-            return found
-        if found is Nothing.ASIDE:
+        if isinstance(offer, tuple):
+            return offer
+        if offer is Nothing.ASIDE:
             with self._condition:
                 aside = self._accounts.ranges_set_aside(0, last)
             raise DataLossError(f"these ranges of {self.name!r} were set aside: {aside}")
@@ -645,8 +645,8 @@ def ledger_bytes(applied: Array, plan: Plan, newest: int = -1) -> bytes:
     if last > 1:
         over.add(0, last - 1)
     for epoch in range(max(0, last - 1), last + 1):
-        found = np.flatnonzero(applied[epoch % 2, 1:] == epoch + 1).tolist()
-        done = Intervals((at * plan.batch, min((at + 1) * plan.batch, plan.size)) for at in found)
+        batches = np.flatnonzero(applied[epoch % 2, 1:] == epoch + 1).tolist()
+        done = Intervals((at * plan.batch, min((at + 1) * plan.batch, plan.size)) for at in batches)
         if len(done) == plan.size:
             over.add(epoch, epoch + 1)
         else:

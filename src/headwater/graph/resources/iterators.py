@@ -221,10 +221,10 @@ def _shuffles(node: Node) -> Iterator[Shuffle]:
 
 def iterator_of(handle: str) -> IteratorState:
     """Returns the iterator with this handle; raises NotFoundError if this process does not have it."""
-    found: IteratorState | None = _handles.get(handle)
-    if found is None:
+    iterator: IteratorState | None = _handles.get(handle)
+    if iterator is None:
         raise NotFoundError(f"{handle!r} is not a handle of an iterator in this process")
-    return found
+    return iterator
 
 
 @dataclass(eq=False, kw_only=True)

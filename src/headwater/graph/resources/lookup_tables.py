@@ -60,19 +60,19 @@ class Table(ReplicableResource):
         Raises:
           FailedPreconditionError: a key has two different values, or the table was filled with other entries.
         """
-        found: dict[Any, Any] = {}
+        entries: dict[Any, Any] = {}
         for key, value in zip(items(keys), items(values), strict=True):
-            if found.setdefault(key, value) != value:
+            if entries.setdefault(key, value) != value:
                 raise FailedPreconditionError(
                     f"HashTable {self._name!r} has different value for same key. Key {key!r} has "
-                    f"{found[key]!r} and trying to add value {value!r}"
+                    f"{entries[key]!r} and trying to add value {value!r}"
                 )
         with self._lock:
-            if self._entries is not None and self._entries != found:
+            if self._entries is not None and self._entries != entries:
                 raise FailedPreconditionError(f"Table {self._name!r} was initialised with other entries")
             # Each worker runs the initializer, but only the first call changes the table.
             self.changes += self._entries is None
-            self._entries = found
+            self._entries = entries
 
     def _ready(self) -> dict[object, object]:
         if self._entries is None:

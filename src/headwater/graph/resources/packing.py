@@ -33,11 +33,11 @@ def unpack_elements(arrays: Sequence[Array]) -> list[tuple[Array, ...]]:
 
 
 def _column(ranks: Array, sizes: Array, values: Array) -> list[Array]:
-    found: list[Array] = []
+    columns: list[Array] = []
     size_at = value_at = 0
     for rank in ranks.tolist():
         shape = sizes[size_at : size_at + rank].tolist()
         stop = value_at + int(np.prod(shape, dtype=np.int64))
-        found.append(values[value_at:stop].reshape(shape))
+        columns.append(values[value_at:stop].reshape(shape))
         size_at, value_at = size_at + rank, stop
-    return found
+    return columns

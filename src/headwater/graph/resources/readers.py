@@ -67,12 +67,12 @@ class Reader(ABC):
                 # Read no more records than the step requests, so that a damaged record fails the step that requests it
                 # and not an earlier one.
                 self._ahead = count
-                found = next(self._records, None)
-                if found is None:
+                record = next(self._records, None)
+                if record is None:
                     self._records = None
                     self.completed += 1
                 else:
-                    self._left = found
+                    self._left = record
             taken, self._left = self._left[:count], self._left[count:]
             self.produced += len(taken)
             return taken
@@ -188,8 +188,8 @@ class LMDBReader(Reader):
 
     def _open(self, work: bytes) -> Iterator[list[Record]]:
         with translated(work) as path:
-            found = lmdb_pairs(path)
-            while chosen := list(itertools.islice(found, self._ahead)):
+            pairs = lmdb_pairs(path)
+            while chosen := list(itertools.islice(pairs, self._ahead)):
                 yield chosen
 
 

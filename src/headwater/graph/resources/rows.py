@@ -33,11 +33,11 @@ class Rows:
         places = self._free[-count:]
         del self._free[-count:]
         where = np.array(places)
-        for index, given in enumerate(batch):
-            if given.dtype != self._columns[index].dtype:
-                both = np.result_type(given.dtype, self._columns[index].dtype)
+        for index, column in enumerate(batch):
+            if column.dtype != self._columns[index].dtype:
+                both = np.result_type(column.dtype, self._columns[index].dtype)
                 self._columns[index] = self._columns[index].astype(both)
-            self._columns[index][where] = given
+            self._columns[index][where] = column
         return places
 
     def pop(self, places: Sequence[int]) -> tuple[Array, ...]:

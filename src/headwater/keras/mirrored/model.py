@@ -400,13 +400,13 @@ class MirroredModel:
         # A compiled step returns the same array for an unchanged variable.
         changed = [at for at, (old, new) in enumerate(zip(before, after, strict=True)) if new is not old]
         rules = self.layer_rules or [layer_rule(it, assigned=False) for it in self.model.non_trainable_variables]
-        found = [rules[at].contribution(before[at], after[at]) for at in changed]
-        sent = [np.asarray(value) for value in (changed, *found, *leaves)] if leaves else []
-        given = [part for part in self.replicas.gather(sent, "prediction") if len(part)]
-        if not given:
+        contributions = [rules[at].contribution(before[at], after[at]) for at in changed]
+        sent = [np.asarray(value) for value in (changed, *contributions, *leaves)] if leaves else []
+        gathered = [part for part in self.replicas.gather(sent, "prediction") if len(part)]
+        if not gathered:
             raise StopIteration
-        changed = [int(at) for at in given[0][0]]
-        _, *columns = zip(*given, strict=True)
+        changed = [int(at) for at in gathered[0][0]]
+        _, *columns = zip(*gathered, strict=True)
         merged, rows = list(before), [len(leaf) for leaf in columns[-1]]
         for at, values in zip(changed, columns, strict=False):
             merged[at] = rules[at].apply_merge(before[at], np.asarray(combined(rules[at].merge, values, rows)))
@@ -520,8 +520,8 @@ class MirroredModel:
         total = self.replicas.add_up(vector, "metrics of an evaluation")
         at = 0
         for variable, value in zip(variables, values, strict=True):
-            found = total[at : at + value.size].reshape(value.shape)
-            variable.assign(found.astype(value.dtype))
+            total_of_variable = total[at : at + value.size].reshape(value.shape)
+            variable.assign(total_of_variable.astype(value.dtype))
             at += value.size
 
     def _save_and_stop(self) -> None:

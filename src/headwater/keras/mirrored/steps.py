@@ -141,7 +141,7 @@ class SharedStep:
             if self._known is None or self._known[0] != structure:
                 data = _utils.unpack_x_y_sample_weight(batch)
                 try:
-                    found = find_combination(
+                    combination = find_combination(
                         self._model,
                         data,
                         lambda others, metrics, data: self._outcome((state[0], others, *state[2:-1], metrics), data),
@@ -153,7 +153,7 @@ class SharedStep:
                         training=self._training,
                         eager=not self._compiled,
                     )
-                    self._known = structure, found
+                    self._known = structure, combination
                 except ValueError as refused:
                     error = str(refused)
             if not error:

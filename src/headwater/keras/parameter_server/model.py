@@ -616,14 +616,14 @@ class ServedModel(ModelValues):
         tables = self.table_numbers()
         dense = variables[: tables.start]
         batch = _utils.unpack_x_y_sample_weight(share.data)
-        found = self.embeddings.find(lambda: step.trained(dense), batch[0], training=True, read=self.read_rows)
+        lookups = self.embeddings.find(lambda: step.trained(dense), batch[0], training=True, read=self.read_rows)
         gradients, of_rows, changes, self._logs = step(
-            dense, batch, found, part=fraction or 1.0, first=share.first, batch=share.batch
+            dense, batch, lookups, part=fraction or 1.0, first=share.first, batch=share.batch
         )
         if self._momentum is not None and step.finite:
             gradients = self._momentum(gradients)
         count = len(tables)
-        pushed = dict(zip(tables, zip(found.keys[:count], of_rows[:count], strict=True), strict=True))
+        pushed = dict(zip(tables, zip(lookups.keys[:count], of_rows[:count], strict=True), strict=True))
         dynamic = self._dynamic if step.finite and self.embeddings.dynamic else None
         version = client.version
         # If stale gradients are dropped, push rows last, and only if the dense gradients were applied. Otherwise push
@@ -632,7 +632,7 @@ class ServedModel(ModelValues):
         rows_last = isinstance(self.place.choice, KOfN)
         if dynamic is not None and not rows_last:
             position = works[0].start if part is not None and works else None
-            dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version, number=position)
+            dynamic.push(lookups.keys[count:], of_rows[count:], part=fraction, version=version, number=position)
         others = [None] * (len(variables) - len(gradients))
         number, applied = client.push(
             [*gradients, *others],
@@ -648,7 +648,7 @@ class ServedModel(ModelValues):
             part=part,
         )
         if dynamic is not None and rows_last and applied:
-            dynamic.push(found.keys[count:], of_rows[count:], part=fraction, version=version)
+            dynamic.push(lookups.keys[count:], of_rows[count:], part=fraction, version=version)
         self._outdated, self._stale = True, {"values", "state"}
         for sums in client.sums_so_far:
             self._logs = step.logs_so_far(sums)
@@ -674,13 +674,13 @@ class ServedModel(ModelValues):
         return {f"val_{name}": value for name, value in logs.items()}
 
     def _make_callbacks(self, callbacks: object, verbose: object, epochs: int, batches: Batches) -> Any:
-        given: list[Any] = _tree.flatten(callbacks) if callbacks else []
+        listed: list[Any] = _tree.flatten(callbacks) if callbacks else []
         chief = self.place.is_chief
         task = self.place.task
         evaluates = task is not None and task.members.is_evaluator
         mine = [
             callback
-            for callback in given
+            for callback in listed
             if chief
             or not isinstance(callback, _CHIEF_CALLBACKS)
             or (evaluates and isinstance(callback, _EVALUATOR_CALLBACKS))

@@ -361,8 +361,8 @@ class ModelValues:
         )
         if self._dynamic is not None:
             self._dynamic.host()
-        for kept in self._variables_of_tables().values():
-            for variable in kept:
+        for variables in self._variables_of_tables().values():
+            for variable in variables:
                 variable.forget()
 
     # Tables -----------------------------------------------------------------------------------------------------------
@@ -382,8 +382,8 @@ class ModelValues:
                 blocks = [block for block in layout.blocks[index] if layout.variables[block.variable].table]
                 for block, table in zip(blocks, self._updater(layout, index).tables, strict=True):
                     variable = as_table(self.variables[block.variable])
-                    kept = [as_table(slots[name], of=variable) for name in table.row_names]
-                    self._kept[block.variable] = [variable, *kept]
+                    slot_tables = [as_table(slots[name], of=variable) for name in table.row_names]
+                    self._kept[block.variable] = [variable, *slot_tables]
         return self._kept
 
     def _held_rows(self, number: int) -> list[Any] | None:
@@ -391,18 +391,18 @@ class ModelValues:
 
         See `headwater.ps.tables.transfer.TableRows`.
         """
-        variable, *kept = self._variables_of_tables()[number]
-        if variable.local_values is None and all(one.local_values is None for one in kept):
+        variable, *slot_tables = self._variables_of_tables()[number]
+        if variable.local_values is None and all(one.local_values is None for one in slot_tables):
             return None
-        every = [variable] if all(one.local_values is None for one in kept) else [variable, *kept]
+        every = [variable] if all(one.local_values is None for one in slot_tables) else [variable, *slot_tables]
         return [np.asarray(one.value) for one in every]
 
     def _reach_tables(self) -> None:
         """Connects this process's table variables to the values on the ``ps``."""
         client = self._client
         assert client is not None
-        for number, kept in self._variables_of_tables().items():
-            for part, variable in enumerate(kept):
+        for number, variables in self._variables_of_tables().items():
+            for part, variable in enumerate(variables):
                 variable.set_source(functools.partial(client.tables.read, number, part))
 
     # Values -----------------------------------------------------------------------------------------------------------
@@ -516,7 +516,7 @@ class ModelValues:
         if self._client is None or not self._known:
             return []
         rate = getattr(self.optimizer, "_learning_rate", None)
-        found: list[Any] = []
+        assigned: list[Any] = []
         sent = dict(zip(map(id, self.variables[: self.table_numbers().start]), self._client.values(), strict=False))
         for variable in self._held:
             key, value = id(variable), variable._value
@@ -526,8 +526,8 @@ class ModelValues:
             if key in sent and np.array_equal(np.asarray(value), sent[key], equal_nan=True):
                 self._known[key] = value  # an evaluation makes new arrays with the same values
             else:
-                found.append(variable)
-        return found
+                assigned.append(variable)
+        return assigned
 
     def _split_state(self, index: int) -> list[HostArray]:
         layout = self.layout()
@@ -552,8 +552,8 @@ class ModelValues:
 
     def traffic(self) -> Traffic:
         """The traffic so far: bytes, round trips and rows."""
-        found = self._client.conversation.traffic() if self._client is not None else Traffic()
-        return found if self._dynamic is None else found + self._dynamic.traffic()
+        traffic = self._client.conversation.traffic() if self._client is not None else Traffic()
+        return traffic if self._dynamic is None else traffic + self._dynamic.traffic()
 
     def connect(self) -> ParameterClient:
         """Returns a worker's client, which is made at the first call."""

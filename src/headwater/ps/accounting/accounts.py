@@ -69,9 +69,9 @@ class Accounts:
         """
         ledger = self._ledger_for(training, update)
         known = set(ledger.plans())
-        found = ledger.assign_range(worker, first, last, plan, share, joins=joins)
+        offer = ledger.assign_range(worker, first, last, plan, share, joins=joins)
         self._record_epochs(ledger, known)
-        return (found, ledger.plans()[found.epoch].seed or 0) if isinstance(found, Work) else found
+        return (offer, ledger.plans()[offer.epoch].seed or 0) if isinstance(offer, Work) else offer
 
     def confirm_range(self, worker: str, work: Work, plan: Plan, update: int) -> bool:
         """Lets a worker keep a range that another ledger has assigned, see `Ledger.confirm_range`."""
@@ -141,12 +141,12 @@ class Accounts:
         ledger = self._ledger
         if ledger is None:
             return
-        found = ledger.mark_applied()
-        if found.given:
+        applied = ledger.mark_applied()
+        if applied.given:
             # Only queued here: `flush` writes the record before an answer acknowledges the update.
-            given = [[worker, *work] for worker, work in found.given]
-            self._journal_record("applied", update, self._clock(), ledger.training, given)
-        for epoch in found.over:
+            ranges = [[worker, *work] for worker, work in applied.given]
+            self._journal_record("applied", update, self._clock(), ledger.training, ranges)
+        for epoch in applied.over:
             self._journal_record("over", self._clock(), ledger.training, epoch)
             _log.info("%s: each example of epoch %d of %r is applied", self._task, epoch, self._name)
 

@@ -69,13 +69,13 @@ class Epoch:
         begins: dict[int, list[Entry]] = {}
         for entry in self.entries:
             begins.setdefault(entry.start, []).append(entry)
-        found: list[tuple[Span, list[Entry]]] = []
+        doubles: list[tuple[Span, list[Entry]]] = []
         here: list[Entry] = []
         for start, stop in itertools.pairwise(edges):
             here = [entry for entry in here if entry.stop > start] + begins.get(start, [])
             if len(here) > 1:
-                found.append(((start, stop), sorted(here, key=lambda entry: entry.update)))
-        return found
+                doubles.append(((start, stop), sorted(here, key=lambda entry: entry.update)))
+        return doubles
 
     def outside_epoch(self) -> list[Entry]:
         """Returns the applied entries that lie outside the epoch."""
@@ -83,10 +83,10 @@ class Epoch:
 
     def by_worker(self) -> dict[str, int]:
         """Returns the number of applied positions, by worker."""
-        found: dict[str, int] = {}
+        counts: dict[str, int] = {}
         for entry in sorted(self.entries, key=lambda entry: entry.worker):
-            found[entry.worker] = found.get(entry.worker, 0) + entry.stop - entry.start
-        return found
+            counts[entry.worker] = counts.get(entry.worker, 0) + entry.stop - entry.start
+        return counts
 
     @property
     def exact(self) -> bool:

@@ -45,16 +45,16 @@ class Intervals:
 
     def gaps(self, start: int, stop: int) -> list[Span]:
         """Returns the numbers of a range that are not in the set."""
-        found: list[Span] = []
+        gaps: list[Span] = []
         at = bisect_right(self._stops, start)
         while start < stop and at < len(self._starts):
             if start < self._starts[at]:
-                found.append((start, min(stop, self._starts[at])))
+                gaps.append((start, min(stop, self._starts[at])))
             start = max(start, self._stops[at])
             at += 1
         if start < stop:
-            found.append((start, stop))
-        return found
+            gaps.append((start, stop))
+        return gaps
 
     def next_absent(self, number: int) -> int:
         """Returns the first number from ``number`` on that is not in the set."""

@@ -345,14 +345,14 @@ class Ledger:
     def _next_epochs(self, first: int, last: int) -> list[int]:
         """Returns the first two epochs from ``first`` to ``last`` that are neither over nor skipped, or fewer."""
         begun = max(self._over.end - 1, max(self._epochs, default=-1))
-        found: list[int] = []
+        epochs: list[int] = []
         epoch = self._over.next_absent(first)
-        while epoch <= last and len(found) < 2:
+        while epoch <= last and len(epochs) < 2:
             # Skip an epoch that had not begun when a later epoch began.
             if epoch in self._epochs or epoch > begun:
-                found.append(epoch)
+                epochs.append(epoch)
             epoch = self._over.next_absent(epoch + 1)
-        return found
+        return epochs
 
     def _open(self, worker: str, epoch: int, plan: Plan) -> _Epoch:
         known = self._epochs.get(epoch)
@@ -416,19 +416,19 @@ class Ledger:
 
     def mark_applied(self) -> Applied:
         """Marks the gathered ranges as done, because their update is applied."""
-        given = [one for one, _ in self._gathered]
+        applied = [one for one, _ in self._gathered]
         self._gathered.clear()
-        for _, work in given:
+        for _, work in applied:
             known = self._epochs[work.epoch]
             known.done.add(work.start, work.stop)
             known.out -= work.stop - work.start
         over = [
-            epoch for epoch in {work.epoch for _, work in given} if len(self._epochs[epoch].done) == self._size(epoch)
+            epoch for epoch in {work.epoch for _, work in applied} if len(self._epochs[epoch].done) == self._size(epoch)
         ]
         for epoch in over:
             del self._epochs[epoch]
             self._over.add(epoch, epoch + 1)
-        return Applied(given, sorted(over))
+        return Applied(applied, sorted(over))
 
     def _size(self, epoch: int) -> int:
         return self._epochs[epoch].plan.size
@@ -436,7 +436,7 @@ class Ledger:
     def return_dropped(self, worker: str, works: Sequence[Work]) -> None:
         """Makes ranges available again after their gradient, which `record_gradient` recorded, was dropped."""
         for work in works:
-            at = next(at for at, (given, _) in enumerate(self._gathered) if given == (worker, work))
+            at = next(at for at, (entry, _) in enumerate(self._gathered) if entry == (worker, work))
             _, tries = self._gathered.pop(at)
             self._put_back(worker, work, tries)
 
@@ -473,17 +473,17 @@ class Ledger:
         known = self._epochs.get(work.epoch)
         if known is None:
             return False
-        found = next((one for one in known.waiting if one[:2] == work[1:]), None)
-        if found is not None:
-            known.waiting.remove(found)
+        piece = next((one for one in known.waiting if one[:2] == work[1:]), None)
+        if piece is not None:
+            known.waiting.remove(piece)
         elif work[1:] in known.aside:
             del known.aside[work[1:]]
-            found = _Piece(work.start, work.stop, known.plan.tries)
+            piece = _Piece(work.start, work.stop, known.plan.tries)
         else:
             return False
         known.out += work.stop - work.start
         # The worker's return undoes the try that was counted for its loss.
-        self._held.setdefault(worker, {})[work] = found.tries - 1
+        self._held.setdefault(worker, {})[work] = piece.tries - 1
         return True
 
     def confirm_range(self, worker: str, work: Work, plan: Plan) -> bool:
@@ -575,15 +575,15 @@ class Ledger:
         """
         try:
             state: JsonObject = json.loads(data)
-            made = Ledger(run=int(state["run"]), seed=int(state["seed"]), training=int(state["training"]))
+            ledger = Ledger(run=int(state["run"]), seed=int(state["seed"]), training=int(state["training"]))
             for start, stop in _spans(state["over"]):
-                made._over.add(start, stop)
+                ledger._over.add(start, stop)
             for epoch, plan, done, aside in state["epochs"]:
-                made._epochs[int(epoch)] = _restore_epoch(Plan(**plan), list(_spans(done)), aside)
-            made._restore_assignments(*state.get("hands", ((), (), ())))
+                ledger._epochs[int(epoch)] = _restore_epoch(Plan(**plan), list(_spans(done)), aside)
+            ledger._restore_assignments(*state.get("hands", ((), (), ())))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
             raise InvalidArgumentError(f"this is not a ledger of examples: {error}") from error
-        return made
+        return ledger
 
     def _restore_assignments(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:
         """Restores the result of `_assignments` of another ledger."""

@@ -161,7 +161,7 @@ class TableService:
 
     def loads(self) -> tuple[TableLoad, ...]:
         """Returns the statistics of all tables."""
-        found: list[TableLoad] = []
+        loads: list[TableLoad] = []
         now = time.monotonic()
         for table in self.tables():
             described = table.statistics()
@@ -169,7 +169,7 @@ class TableService:
             if now - looked >= _HOT_S:
                 hot = tuple(table.hottest(_HOT_KEYS))
                 self._hot[table.name] = now, hot
-            found.append(
+            loads.append(
                 TableLoad(
                     name=table.name,
                     rows=described.rows,
@@ -187,7 +187,7 @@ class TableService:
                     lost_updates=self.lost_updates,
                 )
             )
-        return tuple(found)
+        return tuple(loads)
 
     def serve(self, channel: Channel, hello: Frame) -> None:
         """Answers a worker until its channel ends.
