@@ -8,7 +8,7 @@ import logging
 import threading
 import time
 from collections.abc import Callable, Sequence
-from typing import Any, NoReturn, Protocol
+from typing import TYPE_CHECKING, Any, NoReturn
 
 from headwater.cluster.pauses import pause
 from headwater.cluster.task.answers import bad_header
@@ -26,6 +26,9 @@ from headwater.graph.runtime.executor import CompiledPlan
 from headwater.graph.runtime.step import Stopped
 from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.served_step import DepositedStep, Push, Secured, ServedStep
+
+if TYPE_CHECKING:
+    from headwater.graph.server.replicas.changes import Changes
 
 _log = logging.getLogger("headwater")
 
@@ -53,40 +56,6 @@ def _wait_while(condition: Callable[[], bool], seconds: float) -> bool:
     return True
 
 
-class Follower(Protocol):
-    """Keeps the backup of a replicated task up to date with the steps that its primary runs."""
-
-    def await_backup(self, waits: Callable[[str], None]) -> None:
-        """See `Secured`."""
-        ...
-
-    def send_empty_change(self) -> None:
-        """Sends the backup an empty change; called when a step has failed, before the error is sent to the master.
-
-        The next call of `await_backup` then returns only if this replica is still the primary. A replica that is no
-        longer the primary may have failed only because it lacks state, so its error must not reach the master.
-        """
-        ...
-
-    def end_step(self, session: str, step: int) -> None:
-        """Called when this task no longer runs any part of the step."""
-        ...
-
-    def forget_step(self, session: str, step: int) -> None:
-        """Called when the master of a step has received the answer, so it will not ask for the answer again."""
-        ...
-
-    def accept_transfer(
-        self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]
-    ) -> None:
-        """Accepts a transfer that another task has sent on ``channel``; returns once both replicas have it.
-
-        Raises:
-          UnavailableError: this replica is no longer the primary.
-        """
-        ...
-
-
 class StepService:
     """Serves channels, each in its own thread, one step after the other.
 
@@ -100,7 +69,8 @@ class StepService:
       watchdog: is notified of training steps.
       patience_s: how long a step waits for a master that has lost its channel, in seconds; by default 1.5 times as long
         as a master tries to reconnect.
-      follower: the task's backup, if the task is replicated.
+      changes: replicates the changes that steps make; None if the task is not replicated.
+      secured: on a replicated task, waits until the backup has all changes.
 
     Attributes:
       steps: number of steps run.
@@ -114,11 +84,12 @@ class StepService:
         push: Push,
         watchdog: ProgressWatchdog | None = None,
         patience_s: float | None = None,
-        follower: Follower | None = None,
+        changes: Changes | None = None,
+        secured: Secured | None = None,
     ) -> None:
         self._runtime = runtime
-        self._follower = follower
-        self._secured: Secured | None = None if follower is None else follower.await_backup
+        self._changes = changes
+        self._secured = secured
         self._push = push
         self.steps: int = 0
         self._unanswered: set[ServedStep] = set()
@@ -171,8 +142,8 @@ class StepService:
                 kind = frame.kind
                 if kind in (RUN, RESUME):
                     if last is not None:  # the master has the answer: otherwise it would not send the next step
-                        if self._follower is not None:
-                            self._follower.forget_step(last.session, last.number)
+                        if self._changes is not None:
+                            self._changes.forget_step(last.session, last.number)
                         self._registered.pop((last.session, last.number), None)
                         if self._keep_until:
                             self._keep_until.pop((last.session, last.number), None)
@@ -223,8 +194,9 @@ class StepService:
     def _handle_transfer(self, channel: Channel, frame: Frame) -> None:
         match frame.header:
             case (str(session), int(step), int(transfer)):
-                if self._follower is not None:
-                    self._follower.accept_transfer(channel, session, step, transfer, frame.tensors)
+                if self._changes is not None and self._secured is not None:
+                    self._changes.accept_transfer(session, step, transfer, frame.tensors)
+                    self._secured(lambda _: require_connected(channel))
                 elif self._runtime.owner(session):  # otherwise the session is over, and no step would take the transfer
                     self._runtime.rendezvous.put(session, step, transfer, frame.tensors)
                     # Check after `put`. If the state was deposited before `put`, it lacks this transfer, so the
@@ -390,8 +362,8 @@ class StepService:
         threading.Thread(target=self._run_without_master, args=(step, plan, stopped), name=name, daemon=True).start()
 
     def _run_without_master(self, step: ServedStep, plan: int, stopped: Stopped | None) -> None:
-        if self._follower is not None:
-            step.at_end(functools.partial(self._follower.end_step, step.session, step.number))
+        if self._changes is not None:
+            step.at_end(functools.partial(self._changes.end_step, step.session, step.number))
         try:
             self._run_step(step.channel, Frame(RUN), step, plan, None, None, {}, stopped)
         finally:
@@ -435,8 +407,8 @@ class StepService:
                 channel.send(Frame(RESUMED, (number, 0, 0), ()))
         if traced:
             step.trace = StepTrace()
-        if self._follower is not None:
-            step.at_end(functools.partial(self._follower.end_step, session, number))
+        if self._changes is not None:
+            step.at_end(functools.partial(self._changes.end_step, session, number))
         self._unanswered.add(step)
         # Checked after registration in `_unanswered`: a step that was registered before `suspend` is seen there, and a
         # later one is stopped here.
@@ -453,8 +425,8 @@ class StepService:
             step.end()
         if step.resumes:
             return step
-        if self._follower is not None:
-            self._follower.forget_step(session, number)
+        if self._changes is not None:
+            self._changes.forget_step(session, number)
         return None
 
     def _run_step(
@@ -553,8 +525,8 @@ class StepService:
         else:
             # A missed deadline does not depend on a replica's state, so the error is valid even if this replica is no
             # longer the primary.
-            if self._follower is not None and not isinstance(error, DeadlineExceededError):
-                self._follower.send_empty_change()
+            if self._changes is not None and not isinstance(error, DeadlineExceededError):
+                self._changes.send_empty_change()
             step.fail(error)
 
 
@@ -583,3 +555,9 @@ def _parse_run_header(
         if frame.kind == RESUME and header[5]:
             return *request, last, None
     raise bad_header(frame, channel.peer)
+
+
+def require_connected(channel: Channel) -> None:
+    """Raises UnavailableError if the peer of ``channel`` is disconnected."""
+    if channel.peer_gone():
+        raise UnavailableError(f"the connection to {channel.peer} is lost")

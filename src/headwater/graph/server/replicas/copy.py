@@ -47,7 +47,7 @@ from headwater.graph.runtime.task import TaskRuntime
 from headwater.graph.server.replicas.changes import Changes
 from headwater.graph.server.replicas.resources import CopiedResources
 from headwater.graph.server.served_step import Push
-from headwater.graph.server.steps import StepService
+from headwater.graph.server.steps import StepService, require_connected
 from headwater.state.aims import Placement
 from headwater.state.copy import Replica
 from headwater.state.feed import Feed, FeedChannel
@@ -93,29 +93,14 @@ class _Contents:
         self.channels: dict[Channel, None] = {}  # ordered, so that simulated histories are reproducible
         self.met: set[int] = set()  # generations of masters served here
         self.note: Note = self._create_note()
-        self.steps: StepService = StepService(self.runtime, around.push, around.watchdog, follower=self)
+        self.steps: StepService = StepService(
+            self.runtime,
+            around.push,
+            around.watchdog,
+            changes=self.changes,
+            secured=lambda waits: copy.secure(self, waits),
+        )
         self.runtime.on_release.append(self._handle_release)
-
-    # Notifications by `StepService` (`headwater.graph.server.steps.Follower`)
-    # ------------------------------------------------------
-
-    def await_backup(self, waits: Callable[[str], None]) -> None:
-        self._copy.secure(self, waits)
-
-    def send_empty_change(self) -> None:
-        self.changes.send_empty_change()
-
-    def end_step(self, session: str, step: int) -> None:
-        self.changes.end_step(session, step)
-
-    def forget_step(self, session: str, step: int) -> None:
-        self.changes.forget_step(session, step)
-
-    def accept_transfer(
-        self, channel: Channel, session: str, step: int, transfer: int, tensors: Sequence[object]
-    ) -> None:
-        self.changes.accept_transfer(session, step, transfer, tensors)
-        self._copy.secure(self, lambda _: _require_there(channel))
 
     # Other changes ----------------------------------------------------------------------------------------------------
 
@@ -304,14 +289,14 @@ class GraphCopy(Replica):
                     contents.reset([str(container) for container in containers])
                 case _:
                     return False
-            self.secure(contents, lambda _: _require_there(channel))
+            self.secure(contents, lambda _: require_connected(channel))
         except UnavailableError:
             raise
         except OpError as error:
             # If this replica is no longer the primary, it may have failed only because it lacks newer state. So an
             # error, like an answer, is sent only after the backup has confirmed that this replica is still the primary.
-            contents.send_empty_change()
-            self.secure(contents, lambda _: _require_there(channel))
+            contents.changes.send_empty_change()
+            self.secure(contents, lambda _: require_connected(channel))
             channel.send(error_frame(0, error, contents.runtime.task))
         else:
             channel.send(Frame(kinds.DONE, ()))
@@ -416,9 +401,3 @@ def _claim(words: object, frame: Frame, peer: str) -> Claim:
             return Claim(task=task, generation=generation, started=started, address=address)
         case _:
             raise bad_header(frame, peer)
-
-
-def _require_there(channel: Channel) -> None:
-    """Raises UnavailableError if the peer of ``channel`` is disconnected."""
-    if channel.peer_gone():
-        raise UnavailableError(f"the connection to {channel.peer} is lost")
