@@ -15,7 +15,7 @@ from headwater.errors import InvalidArgumentError
 if TYPE_CHECKING:
     import numpy as np
 
-    from headwater.graph.resources.recording import Recorder
+    from headwater.graph.server.replicas.changes import Changes
 
 R = TypeVar("R")
 Signature = Mapping[str, object]
@@ -74,7 +74,7 @@ class Resources:
         # One lock for all variables: the part of a step on a ps usually updates all of them, so a lock for each would
         # be taken in every step anyway (docs/decisions/one-lock.md).
         self.lock: threading.RLock = threading.RLock()
-        self.recorder: Recorder | None = None
+        self.recorder: Changes | None = None
         self._cells: dict[tuple[str, str], Cell] = {}
         self._others: dict[tuple[str, type, str], Any] = {}
         self._signatures: dict[tuple[str, type, str], Signature] = {}

@@ -1,10 +1,10 @@
-"""Interface for recording changes of a task's variables and other resources, for replication."""
+"""Recorded changes of a task's variables and other resources, for replication."""
 
 from __future__ import annotations
 
 from collections.abc import Callable, Mapping, Sequence
 from dataclasses import dataclass, field
-from typing import Any, Final, NamedTuple, Protocol
+from typing import Any, Final, NamedTuple
 
 from headwater.errors import OpError
 from headwater.graph.resources.containers import Cell
@@ -54,57 +54,3 @@ class ResourceOperation:
     perform: Callable[[Any, Sequence[Any]], Sequence[Any]]
     cells: Sequence[Cell] = ()
     stable: bool = False
-
-
-class RecordedStep(Protocol):
-    """The step of a recorded change."""
-
-    @property
-    def session(self) -> str: ...
-
-    @property
-    def number(self) -> int: ...
-
-    @property
-    def resumes(self) -> bool: ...
-
-
-class Recorder(Protocol):
-    """Records changes of a task's variables, and runs operations on its other resources."""
-
-    def find_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
-        """Returns the recorded outcome of an instruction of ``step``, which this task or the previous primary has run;
-        None if none is recorded."""
-        ...
-
-    def record_change(
-        self,
-        step: RecordedStep,
-        place: InstructionPlace,
-        inputs: Sequence[Any] | None,
-        cells: Sequence[Cell],
-        outcome: Outcome,
-    ) -> None:
-        """Records a change of variables. The caller holds the lock of the resources.
-
-        Args:
-          step: the instruction's step.
-          place: the instruction's place.
-          inputs: the instruction's inputs except variables; None if a repetition would have another result.
-          cells: the changed variables.
-          outcome: the instruction's outcome.
-        """
-        ...
-
-    def run_operation(self, operation: ResourceOperation, step: Any, inputs: Sequence[Any]) -> Sequence[Any]:
-        """Runs an operation atomically, after waiting if necessary. If ``step`` has run the operation before, returns
-        or raises the recorded outcome instead.
-
-        Args:
-          step: the running step.
-          inputs: the operation's inputs.
-
-        Returns:
-          Its outputs.
-        """
-        ...

@@ -32,7 +32,7 @@ from headwater.cluster.task import kinds
 from headwater.errors import OpError, make_error
 from headwater.graph.resources.containers import Cell
 from headwater.graph.resources.example_ledger import ExampleLedger
-from headwater.graph.resources.recording import InstructionPlace, Outcome, RecordedStep, ResourceOperation
+from headwater.graph.resources.recording import InstructionPlace, Outcome, ResourceOperation
 from headwater.graph.resources.replicable import Key, ReplicableResource, ResourceState, StillWaitsError
 from headwater.graph.resources.replicable_kinds import replicable_resources
 from headwater.graph.runtime.executor import CompiledPlan
@@ -46,7 +46,7 @@ StepKey = tuple[str, int]
 
 
 class Changes:
-    """The recorder of a replica; see `headwater.graph.resources.recording.Recorder`.
+    """The recorder of a replica: records changes of variables, and runs operations on other resources.
 
     Args:
       runtime: the replica's runtime.
@@ -71,14 +71,14 @@ class Changes:
 
     # The recorder -----------------------------------------------------------------------------------------------------
 
-    def find_outcome(self, step: RecordedStep, place: InstructionPlace) -> Outcome | None:
+    def find_outcome(self, step: Step, place: InstructionPlace) -> Outcome | None:
         """Returns the recorded outcome of an instruction of ``step``; None if none is recorded."""
         outcomes = self._outcomes.get((step.session, step.number))
         return None if outcomes is None else outcomes.get(place)
 
     def record_change(
         self,
-        step: RecordedStep,
+        step: Step,
         place: InstructionPlace,
         inputs: Sequence[Any] | None,
         cells: Sequence[Cell],
@@ -110,7 +110,7 @@ class Changes:
         else:
             feed.send(*self._replace_frame((*words, *_encode_outcome(outcome)), cells, (), outcome.outputs))
 
-    def _record_outcome(self, step: RecordedStep, place: InstructionPlace, outcome: Outcome) -> None:
+    def _record_outcome(self, step: Step, place: InstructionPlace, outcome: Outcome) -> None:
         # Only a resumed step looks its outcomes up, so outcomes of other steps need not be kept.
         if step.resumes:
             with self._lock:
@@ -419,7 +419,7 @@ class Changes:
             self._runtime.rendezvous.forget(session, step)
 
 
-def _place_words(step: RecordedStep, place: InstructionPlace) -> tuple[object, ...]:
+def _place_words(step: Step, place: InstructionPlace) -> tuple[object, ...]:
     return step.session, *place, step.number, step.resumes
 
 
