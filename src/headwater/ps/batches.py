@@ -186,7 +186,7 @@ class Examples:
 
     def push(self, gradients: Sequence[Array], *, weight: float = 1.0, hyperparameters: Sequence[float] = ()) -> bool:
         """Pushes the gradient of the held ranges; returns whether it was accepted, see `ParameterClient.push`."""
-        given, self._taken = self._taken, []
+        works, self._taken = self._taken, []
         returned, self._returned = self._returned, []
         # Request the next range with the push, in one round trip, unless one was assigned ahead.
         step_request = self._step_request if self._ahead is None else None
@@ -195,7 +195,7 @@ class Examples:
             weight=weight,
             hyperparameters=hyperparameters,
             step_request=step_request,
-            given=given,
+            given=works,
             returned=returned,
         )
         if step_request is not None:

@@ -49,12 +49,12 @@ class BlockValues:
         places = sorted([*self.optimized_at, *self.others_at])
         if len(values) != len(places):
             raise InvalidArgumentError(f"{len(values)} values arrived for {len(places)} blocks")
-        given = dict(zip(places, values, strict=True))
-        for at, value in given.items():
+        new_values = dict(zip(places, values, strict=True))
+        for at, value in new_values.items():
             check(self.specs[at].name, value, self.shapes[at], np.dtype(self.specs[at].dtype))
         # Copy the values: updates donate their buffers, and the received arrays share the buffer of a frame.
-        self.optimized = [jnp.array(given[at]) for at in self.optimized_at]
-        self.others = [jnp.array(given[at]) for at in self.others_at]
+        self.optimized = [jnp.array(new_values[at]) for at in self.optimized_at]
+        self.others = [jnp.array(new_values[at]) for at in self.others_at]
 
     def get(self, extras: Sequence[int] | None) -> list[Array]:
         """Returns values as `headwater.ps.updater.Updater.values` does."""
@@ -62,9 +62,9 @@ class BlockValues:
         optimized = [np.asarray(value) for value in self.optimized]
         if extras is not None:
             return [*optimized, *(np.asarray(self.others[number]) for number in extras)]
-        found = dict(zip(self.optimized_at, optimized, strict=True))
-        found |= {at: np.asarray(value) for at, value in zip(self.others_at, self.others, strict=True)}
-        return [found[at] for at in sorted(found)]
+        values_by_place = dict(zip(self.optimized_at, optimized, strict=True))
+        values_by_place |= {at: np.asarray(value) for at, value in zip(self.others_at, self.others, strict=True)}
+        return [values_by_place[at] for at in sorted(values_by_place)]
 
     def check_gradients(self, gradients: Sequence[Array]) -> None:
         """Raises InvalidArgumentError for gradients that do not fit the optimized blocks."""

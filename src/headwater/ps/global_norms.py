@@ -60,13 +60,13 @@ def norms_from(norm: Callable[[Any], object]) -> Generator[None]:
     with _lock:
         known = _NAMES if importlib.util.find_spec("optax") is not None else ()
         places = [(importlib.import_module(module), name) for module, name in known]
-        kept = [(module, name, getattr(module, name)) for module, name in places if hasattr(module, name)]
+        originals = [(module, name, getattr(module, name)) for module, name in places if hasattr(module, name)]
         try:
-            for module, name, _ in kept:
+            for module, name, _ in originals:
                 setattr(module, name, replaced)
             yield
         finally:
-            for module, name, original in kept:
+            for module, name, original in originals:
                 setattr(module, name, original)
 
 
@@ -83,10 +83,10 @@ def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
       optimizer: an optimizer of optax.
       params: a tree whose leaves have shapes and types.
     """
-    found: list[Any] = []
+    trees: list[Any] = []
 
     def noted(tree: object) -> object:
-        found.append(tree)
+        trees.append(tree)
         return squares(tree)
 
     # A new function each time: JAX does not trace again a function that it has traced with another norm.
@@ -95,9 +95,9 @@ def find_sums(optimizer: optax.GradientTransformation, params: object) -> int:
 
     with norms_from(noted):
         state = _jax.eval_shape(optimizer.init, params)
-        found.clear()  # norms of the initialization do not count
+        trees.clear()  # norms of the initialization do not count
         _jax.eval_shape(update, params, state, params)
-    return len(found)
+    return len(trees)
 
 
 def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -> Callable[[Any], Any]:
@@ -115,17 +115,17 @@ def sums_of_gradients(optimizer: optax.GradientTransformation, params: object) -
     state = _jax.eval_shape(optimizer.init, params)
 
     def first_sum(gradients: Any, state: Any, params: Any) -> object:
-        found: list[Any] = []
+        sums: list[Any] = []
 
         def noted(tree: object) -> object:
-            found.append(squares(tree))
+            sums.append(squares(tree))
             raise _Enough  # skip the rest of the update
 
         with norms_from(noted):
             try:
                 optimizer.update(gradients, state, params)
             except _Enough:
-                return found[0]
+                return sums[0]
         raise SumsError("the optimizer's norm over all leaves was not found again")
 
     def checked(gradients: object) -> object:

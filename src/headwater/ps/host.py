@@ -180,11 +180,11 @@ class HostedParameters:
         if not self.updates.filled:
             return []
         made = self.updates.made
-        found = [
+        sizes = [
             _size(name, block_shape(spec, block), spec.dtype, made)
             for name, (spec, block) in zip(self._names, self._blocks, strict=True)
         ]
-        return found + [_size(*part, made) for part in self._updater.state_sizes()]
+        return sizes + [_size(*part, made) for part in self._updater.state_sizes()]
 
     def group(self) -> GroupProgress:
         """Returns the progress of the training."""
@@ -210,12 +210,12 @@ class HostedParameters:
 
     def waits(self) -> list[tuple[str, float]]:
         """Returns the workers that wait here, each with the reason and the start of the wait (`time.monotonic`)."""
-        found: list[tuple[str, float]] = []
+        waits: list[tuple[str, float]] = []
         for connection in list(self.updates.connections.values()):
             if (wait := connection.waits_for) is not None:
                 what, since = wait
-                found.append((f"{connection.worker}: {what or waiting_text(self.updates.state, self._clock())}", since))
-        return found
+                waits.append((f"{connection.worker}: {what or waiting_text(self.updates.state, self._clock())}", since))
+        return waits
 
     # Service interface ------------------------------------------------------------------------------------------------
 
@@ -443,8 +443,8 @@ class HostedParameters:
             )
         with self.lock:
             self.waiting.wait_for_values(connection)
-            found = self._updater.rows([decode_numbers(wanted) for wanted in numbers])
-        return Frame(kinds.DONE, (), [encode_rows(rows, form) for rows in found])
+            read_rows = self._updater.rows([decode_numbers(wanted) for wanted in numbers])
+        return Frame(kinds.DONE, (), [encode_rows(rows, form) for rows in read_rows])
 
     def _agree(self, connection: WorkerConnection, program: Said, data: Said) -> Frame:
         """Compares a worker's program with this task's program and with the program of the first worker."""

@@ -67,12 +67,12 @@ class MemoryChecked:
         Raises:
           MemoryError: see `check_memory`.
         """
-        given = tuple([argument is not None for argument in arguments])
-        if given not in self._checked:
+        present = tuple([argument is not None for argument in arguments])
+        if present not in self._checked:
             compiled = self._run.lower(*arguments).compile()  # the call below uses the cached result
             if _jax.default_backend() == "cpu":
                 check_memory(compiled)
-            self._checked.add(given)
+            self._checked.add(present)
         return self._run(*arguments)
 
 
@@ -108,5 +108,5 @@ def _wanted(error: Exception, text: str) -> int:
     shape, dtype = getattr(error, "shape", None), getattr(error, "dtype", None)
     if isinstance(shape, tuple) and dtype is not None:  # as in NumPy's error
         return int(np.prod(np.array(shape, dtype=object))) * np.dtype(dtype).itemsize
-    found = _WANTED.search(text)
-    return int(found[1]) if found else 0
+    match = _WANTED.search(text)
+    return int(match[1]) if match else 0

@@ -351,8 +351,8 @@ class ParameterServer:
     def traffic(self) -> Traffic:
         """Returns the amount of data exchanged between this worker and all ``ps`` so far, rows of tables that grow
         included."""
-        found = self._client.conversation.traffic()
-        return found if self._table_client is None else found + self._table_client.traffic()
+        traffic = self._client.conversation.traffic()
+        return traffic if self._table_client is None else traffic + self._table_client.traffic()
 
     # Examples ---------------------------------------------------------------------------------------------------------
 

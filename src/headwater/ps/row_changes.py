@@ -40,10 +40,10 @@ class RowChanges:
         # Set rows aside only during a save, and only if they are still in `_waiting`: the others were already copied or
         # set aside.
         if self._next < len(self._waiting):
-            found = numbers[self._waiting[numbers]]
-            if len(found):
-                self._aside.append((found, [part[found] for part in parts]))
-                self._waiting[found] = False
+            changing = numbers[self._waiting[numbers]]
+            if len(changing):
+                self._aside.append((changing, [part[changing] for part in parts]))
+                self._waiting[changing] = False
         self._changed[numbers] = True
 
     def start_save(self, *, whole: bool) -> int:
@@ -68,10 +68,10 @@ class RowChanges:
             return self._aside.pop()
         while self._next < len(self._waiting):
             start, self._next = self._next, min(self._next + count, len(self._waiting))
-            found = start + np.flatnonzero(self._waiting[start : self._next])
-            if len(found):
-                self._waiting[found] = False
-                return found, [part[found] for part in parts]
+            rows = start + np.flatnonzero(self._waiting[start : self._next])
+            if len(rows):
+                self._waiting[rows] = False
+                return rows, [part[rows] for part in parts]
         return None
 
     def abandon_save(self) -> None:

@@ -91,7 +91,7 @@ class Steps:
         version, weight, extras, step_request, hyperparameters, work, part, keeps, number = frame.header
         tensors = frame.tensors
         worker, workers, updates, waiting = connection.worker, self._workers, self._updates, self._waiting
-        given, returned = work_of(work)
+        works, returned = work_of(work)
         of_batch = part_of(part)
         expected = self._optimized + len(extras) + 2 * len(self._table_widths)
         # The first ps also gets the worker's part of the epoch's sums of losses and metrics.
@@ -114,7 +114,7 @@ class Steps:
                 self._record_returned(worker, returned)
             # Do not add the gradient of a retry again. `record_gradient` returns False if the examples were assigned to
             # another worker meanwhile, because this worker counted as lost: the examples must not count twice.
-            if not again and self._accounts.record_gradient(worker, given):
+            if not again and self._accounts.record_gradient(worker, works):
                 updates.free.discard(worker)
                 request.version = updates.state.version
                 decision = decide(updates.state, Contributed(worker, version, part=of_batch), self._context.clock())
@@ -127,7 +127,7 @@ class Steps:
                     if sums is not None and step_request is not None:
                         workers.sums.add(worker, step_request[1], sums, updates.state.version)
                 else:
-                    self._accounts.return_dropped(worker, given)
+                    self._accounts.return_dropped(worker, works)
                 self._record_acceptance(worker, request)
                 workers.step_numbers.complete_step(worker)
                 if workers.step_numbers.ends is not None:
@@ -144,7 +144,7 @@ class Steps:
             else:
                 self._record_acceptance(worker, request)
                 if not again:
-                    self._warn_of_dropped(worker, given)
+                    self._warn_of_dropped(worker, works)
                     self._changed.notify_all()
                 updates.event(Joined(worker))
                 updates.free.add(worker)
@@ -360,8 +360,8 @@ class Steps:
             return protocol.TRAINING_OVER
         share = part and (self._workers.share(worker) or part)
         version = self._updates.state.version
-        found = self._accounts.assign_range(worker, training, first, last, plan, share, version, joins=joins)
-        match found:
+        offer = self._accounts.assign_range(worker, training, first, last, plan, share, version, joins=joins)
+        match offer:
             case Nothing.OVER:
                 return protocol.EPOCH_OVER
             case Nothing.YET:

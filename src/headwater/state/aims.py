@@ -55,9 +55,9 @@ def feasible_placement(view: View, aim: Placement | None, beside: int | None, st
     alone = beside is None or (aim is not None and backup is None and primary in staying)
     # If the primary's ps shuts down, prefer the backup as the new primary: it already has the whole state.
     if primary not in staying:
-        found = backup if backup in staying else _next_after(primary, (), staying)
-        if found is not None:
-            primary, backup = found, backup if backup != found else None
+        substitute = backup if backup in staying else _next_after(primary, (), staying)
+        if substitute is not None:
+            primary, backup = substitute, backup if backup != substitute else None
     if alone or (backup in staying and backup != primary):
         return Placement(primary, backup)
     return Placement(primary, _next_after(primary, (primary,), staying))

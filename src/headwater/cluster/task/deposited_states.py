@@ -104,7 +104,7 @@ class DepositedStates(Service):
     def __init__(self) -> None:
         self._lock = threading.Lock()
         self._marks = itertools.count(1)
-        self._kept: dict[tuple[str, int], _Deposit] = {}
+        self._deposits: dict[tuple[str, int], _Deposit] = {}
 
     def serve(self, channel: Channel, first: Frame) -> None:
         try:
@@ -124,18 +124,18 @@ class DepositedStates(Service):
                 deposit.mark = next(self._marks)
                 deposit.state = Frame(kinds.DONE, (deposit.mark, *words), frame.tensors)
             case kinds.FETCH_STATE, (str(what), int(index)):
-                deposit = self._kept.get((what, index))
+                deposit = self._deposits.get((what, index))
                 if deposit is not None and deposit.state is not None:
                     return deposit.state
             case kinds.FETCH_PART, (str(what), int(index), int(mark), int(at)):
-                deposit = self._kept.get((what, index))
+                deposit = self._deposits.get((what, index))
                 if deposit is None or deposit.mark != mark:
                     raise NotFoundError(f"no deposited state {mark} of {what!r} of {channel.peer} exists")
                 return deposit.part(at)
             case kinds.DROP_STATE, (str(what), int(index), int(mark)):
-                deposit = self._kept.get((what, index))
+                deposit = self._deposits.get((what, index))
                 if deposit is not None and deposit.mark == mark:
-                    del self._kept[what, index]
+                    del self._deposits[what, index]
             case _:
                 raise bad_header(frame, channel.peer)
         return Frame(kinds.DONE)
@@ -143,17 +143,17 @@ class DepositedStates(Service):
     def _entry(self, what: str, index: int, by: int) -> _Deposit:
         """Returns the entry for the state of an incarnation. A new entry replaces the entry of an earlier
         incarnation."""
-        deposit = self._kept.get((what, index))
+        deposit = self._deposits.get((what, index))
         # Do not mix parts of two incarnations: the earlier incarnation may have ended before its state was complete.
         if deposit is None or deposit.by != by:
-            deposit = self._kept[what, index] = _Deposit(by=by)
+            deposit = self._deposits[what, index] = _Deposit(by=by)
         return deposit
 
     def forget(self, what: str, below: int) -> None:
         """Discards states of ``what`` with a number less than ``below``."""
         with self._lock:
-            for key in [key for key in self._kept if key[0] == what and key[1] < below]:
-                del self._kept[key]
+            for key in [key for key in self._deposits if key[0] == what and key[1] < below]:
+                del self._deposits[key]
 
     def discard_outdated(self, what: str, index: int, generation: int) -> None:
         """Discards the deposited state of a ``ps`` to which the chief's program has connected, if it is outdated.
@@ -167,10 +167,10 @@ class DepositedStates(Service):
           generation: the generation of the running incarnation.
         """
         with self._lock:
-            deposit = self._kept.get((what, index))
+            deposit = self._deposits.get((what, index))
             if deposit is None or deposit.by == generation:
                 return
-            del self._kept[what, index]
+            del self._deposits[what, index]
         _log.warning("discards the deposited state %r of ps %d: the ps has restarted without it", what, index)
 
 
@@ -178,14 +178,14 @@ class FetchedState:
     """A deposited state that a ``ps`` has fetched from the chief.
 
     Args:
-      kept: the access to the state on the chief.
+      storage: the access to the state on the chief.
       mark: the number that identifies the state.
       words: the words of the state, as they were deposited.
       tensors: the tensors of the state, as they were deposited.
     """
 
-    def __init__(self, kept: StateAtChief, mark: int, words: Sequence[Any], tensors: Sequence[Any]) -> None:
-        self._kept = kept
+    def __init__(self, storage: StateAtChief, mark: int, words: Sequence[Any], tensors: Sequence[Any]) -> None:
+        self._storage = storage
         self._mark = mark
         self.words: Sequence[Any] = words
         self.tensors: Sequence[Any] = tensors
@@ -196,7 +196,7 @@ class FetchedState:
         Raises:
           OpError: the chief cannot be reached, does not answer, or has no such part.
         """
-        return self._kept.request(kinds.FETCH_PART, self._mark, at)
+        return self._storage.request(kinds.FETCH_PART, self._mark, at)
 
     def discard_at_chief(self) -> None:
         """Discards the state on the chief, as this task is about to serve it.
@@ -204,7 +204,7 @@ class FetchedState:
         Raises:
           OpError: the chief cannot be reached, or does not answer.
         """
-        self._kept.request(kinds.DROP_STATE, self._mark)
+        self._storage.request(kinds.DROP_STATE, self._mark)
 
 
 class StateAtChief:

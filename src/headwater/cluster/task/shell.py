@@ -357,15 +357,15 @@ class TaskShell:
 
     def _connection_reports(self) -> list[lifetime.ConnectionReport]:
         """Returns the reports of the ``ps`` that answer on connected and departed tasks."""
-        found: list[lifetime.ConnectionReport] = []
+        reports: list[lifetime.ConnectionReport] = []
         for server in self._servers():
             try:
                 data = self.link(server).call(ControlClient.status).details.get(TASKS_DETAIL)
             except OpError as error:
                 _log.debug("%s does not list the tasks that were connected: %s", server, error.message)
             else:
-                found += [lifetime.ConnectionReport.decode(data)] if data is not None else []
-        return found
+                reports += [lifetime.ConnectionReport.decode(data)] if data is not None else []
+        return reports
 
     def _servers(self) -> list[TaskName]:
         return [name for name, _ in self.cluster.tasks() if name.job == lifetime.PS]
@@ -472,7 +472,7 @@ class TaskShell:
         channels = self._listener.channels() if self._listener is not None else []
         for _, link in list(self._links):
             channels += link.channels()
-        found = Snapshot(
+        snapshot = Snapshot(
             at=time.monotonic(),
             peers=total_traffic([_traffic(channel) for channel in channels]),
             workers=tuple(self.watchdog.progress()),
@@ -481,23 +481,23 @@ class TaskShell:
             metrics=self._metrics.address if self._metrics is not None else "",
         )
         for service in list(self._services):
-            found = service.add_to(found)
-        return found
+            snapshot = service.add_to(snapshot)
+        return snapshot
 
     # Interface of the control plane: `headwater.cluster.transport.handlers.TaskHandler` -------------------------------
 
     def status_details(self) -> Mapping[str, bytes]:
         assert self._listener is not None
-        found = {
+        details = {
             CHANNELS_DETAIL: str(self._listener.statistics().channels).encode(),
             SNAPSHOT_DETAIL: self.snapshot().encode(),
             TASKS_DETAIL: lifetime.connection_report(self._state).encode(),
         }
         if self._state.over:
-            found[OVER_DETAIL] = b""
+            details[OVER_DETAIL] = b""
         for service in list(self._services):
-            found |= service.details()
-        return found
+            details |= service.details()
+        return details
 
     def list_devices(self) -> Sequence[DeviceInfo]:
         generation = self.identity.generation

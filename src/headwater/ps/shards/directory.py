@@ -201,7 +201,7 @@ class Directory:
         Args:
           skip_lost: whether to skip a ``ps`` that sends no heartbeats.
         """
-        found: dict[str, ShardReport] = {}
+        reports: dict[str, ShardReport] = {}
         asked: set[str] = set()
         # An answer may name a ps that was unknown here: ask that ps, too.
         while left := [task for task in self.servers() if task not in asked and task != self.me]:
@@ -210,7 +210,7 @@ class Directory:
             if skip_lost and self.link(task).is_lost():
                 continue
             try:
-                found[task], _ = self.exchange_places(task)
+                reports[task], _ = self.exchange_places(task)
             except OpError as error:
                 _log.debug("%s does not report the places of the shards of %r: %s", task, self.name, error.message)
-        return found
+        return reports

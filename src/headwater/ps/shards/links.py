@@ -67,9 +67,9 @@ class ShardLink:
                 self._at = place.task, link
                 try:
                     if not link.is_lost():
-                        found = link.reach(_ATTEMPT_S)
+                        status = link.reach(_ATTEMPT_S)
                         self._may_be_outdated, self._reached = False, time.monotonic()
-                        return found
+                        return status
                     error = UnavailableError(f"{place.task} sends no heartbeats")
                 except UnavailableError as failure:
                     error = failure

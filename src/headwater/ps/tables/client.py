@@ -236,11 +236,11 @@ class TableClient:
         answers = self._request_rows(batch, training, forms, [0] * len(forms), [()] * len(self._sessions.tasks))
         arrived = [self._flat(answer, batch, task, dims) for task, answer in enumerate(answers)]
         sizes = [math.prod(shape) * dim for shape, dim in zip(batch.shapes, dims, strict=True)]
-        found = np.empty(sum(sizes), np.float32)
+        values = np.empty(sum(sizes), np.float32)
         # One compiled call for all tables: a call for each costs more than the rows of a small batch.
         addresses = np.array([rows.ctypes.data for rows in arrived], np.int64)
-        gather(addresses, batch.bounds, np.array(dims), batch.inverse, batch.ends, found)
-        parts = split_array(found, sizes)
+        gather(addresses, batch.bounds, np.array(dims), batch.inverse, batch.ends, values)
+        parts = split_array(values, sizes)
         return {
             name: part.reshape(*shape, dim)
             for name, part, shape, dim in zip(batch.names, parts, batch.shapes, dims, strict=True)
@@ -292,17 +292,17 @@ class TableClient:
             if flat_rows(forms, bags):
                 flat = self._flat(answer, batch, task, dims)
                 sizes = batch.element_counts(task, dims)
-                for found, part, dim in zip(arrived, split_array(flat, sizes), dims, strict=True):
-                    found.append(part.reshape(-1, dim))
+                for arrays, part, dim in zip(arrived, split_array(flat, sizes), dims, strict=True):
+                    arrays.append(part.reshape(-1, dim))
                 continue
             if len(answer.tensors) != len(names):
                 raise bad_header(answer, self._sessions.tasks[task])
-            for found, tensor, dim, form in zip(arrived, answer.tensors, dims, forms, strict=True):
-                found.append(decode(tensor, dim, form))
+            for arrays, tensor, dim, form in zip(arrived, answer.tensors, dims, forms, strict=True):
+                arrays.append(decode(tensor, dim, form))
             self._sessions.traffic += Traffic(rows=sum(len(tensor) for tensor in answer.tensors))
         return {
-            name: part.assemble_rows(found, dim, of)
-            for name, part, found, dim, of in zip(names, parts, arrived, dims, pooled, strict=True)
+            name: part.assemble_rows(arrays, dim, of)
+            for name, part, arrays, dim, of in zip(names, parts, arrived, dims, pooled, strict=True)
         }
 
     def _bag_tensors(self, parts: Sequence[DividedIds], pooled: Sequence[bool]) -> list[list[Array]]:
@@ -499,14 +499,14 @@ class TableClient:
                 case _:
                     raise bad_header(answer, task)
         base = number - 1 if delta else None
-        made = commit_parts(path, name, opened.config, number, parts, steps=steps, base=base)
+        save = commit_parts(path, name, opened.config, number, parts, steps=steps, base=base)
         opened.last_save = path, number
         nbytes = sum(part.nbytes for part in parts)
         if delta:
             opened.delta_bytes += nbytes
         else:
             opened.whole_bytes, opened.delta_bytes = nbytes, 0
-        return made
+        return save
 
     def save_again(self, name: str, folder: files.Path) -> Save:
         """Saves the changes since the last save, or the whole table if a full save is due.
@@ -525,9 +525,9 @@ class TableClient:
                 return self.save(name, folder, delta=True)
             except FailedPreconditionError as error:
                 _log.info("%s: all rows are saved: %s", self._worker, error.message)
-        made = self.save(name, folder)
+        save = self.save(name, folder)
         delete_older(folder, name)
-        return made
+        return save
 
     def statistics(self, name: str) -> dict[str, TableStatistics]:
         """Returns the statistics of a table on each ``ps``, by its name."""
@@ -536,8 +536,8 @@ class TableClient:
     def hottest(self, name: str, count: int) -> list[tuple[int, int]]:
         """Returns the most used keys (of strings: their first words), each with its number of uses, in descending
         order."""
-        found = [(key, uses) for _, (_, hot) in self._statistics(name, count) for key, uses in hot]
-        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
+        uses_of_keys = [(key, uses) for _, (_, hot) in self._statistics(name, count) for key, uses in hot]
+        return sorted(uses_of_keys, key=lambda pair: (-pair[1], pair[0]))[:count]
 
     def _statistics(
         self, name: str, count: int

@@ -124,15 +124,17 @@ def unpack(packed: Mapping[str, Any]) -> TableConfig:
     try:
         optimizer = dict(packed["optimizer"])
         optimizer["slots"], optimizer["hyper"] = _reals(optimizer["slots"]), _reals(optimizer["hyper"])
-        made = RowOptimizer(**optimizer)
+        row_optimizer = RowOptimizer(**optimizer)
         # A compiled function would read beyond an array that is shorter than its kind implies.
-        if (made.kind, len(made.slots), len(made.hyper)) not in _KINDS:
-            raise ValueError(f"there is no optimizer of kind {made.kind} with {len(made.slots)} parts of state")
-        if made.kind == _RMSPROP and made.hyper[1] and len(made.slots) == 1:
+        if (row_optimizer.kind, len(row_optimizer.slots), len(row_optimizer.hyper)) not in _KINDS:
+            raise ValueError(
+                f"there is no optimizer of kind {row_optimizer.kind} with {len(row_optimizer.slots)} parts of state"
+            )
+        if row_optimizer.kind == _RMSPROP and row_optimizer.hyper[1] and len(row_optimizer.slots) == 1:
             raise ValueError("RMSProp with momentum keeps two parts of state")
         return TableConfig(
             **{name: packed[name] for name in _PLAIN},
-            optimizer=made,
+            optimizer=row_optimizer,
             initializer=Initializer(**packed["initializer"]),
             admission=Admission(**packed["admission"]),
             eviction=eviction_of(packed["eviction"]),

@@ -58,8 +58,8 @@ class BagsPart:
         """
         numbers = self.numbers
         sent = numbers[:0] if len(numbers) == keys and np.array_equal(numbers, np.arange(keys)) else numbers
-        found = [smallest(self.counts), smallest(sent)]
-        return [*found, self.weights] if len(self.weights) else found
+        tensors = [smallest(self.counts), smallest(sent)]
+        return [*tensors, self.weights] if len(self.weights) else tensors
 
     @property
     def bag_numbers(self) -> Words:
@@ -213,8 +213,8 @@ class Batch:
           strings: whether the keys of each table are strings.
         """
         # Cached: a lookup and the update after it send the same keys.
-        found = self._sent.get(task)
-        if found is None:
+        request = self._sent.get(task)
+        if request is None:
             packed, sizes = pack_keys(self.words, self.bounds, task)
             tensors: list[Array] = [packed]
             if any(strings):
@@ -223,8 +223,8 @@ class Batch:
                 ]
                 tensors.append(np.concatenate([self.checks[first:end] for first, end in both]))
             counts = self.bounds[:, task + 1] - self.bounds[:, task]
-            found = self._sent[task] = cast(Counts, counts.tolist()), cast(Counts, sizes.tolist()), tensors
-        return found
+            request = self._sent[task] = cast(Counts, counts.tolist()), cast(Counts, sizes.tolist()), tensors
+        return request
 
     def element_counts(self, task: int, dims: Sequence[int]) -> list[int]:
         """Returns, for each table, the number of elements in all rows of a task; ``dims`` are the lengths of a row."""
@@ -310,13 +310,13 @@ def group_into_bags(divided: DividedIds, offsets: object, combiner: str, weights
     ends = ends.astype(np.int64)
     if np.any(np.diff(ends) < 0):
         raise InvalidArgumentError(f"{where}: offsets must increase from 0 to the number of ids, {count}")
-    given = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float32)
-    if weights is not None and given.shape != (count,):
-        raise InvalidArgumentError(f"{where}: weights have shape {given.shape}; there are {count} ids")
+    factors = _NO_WEIGHTS if weights is None else np.ascontiguousarray(weights, np.float32)
+    if weights is not None and factors.shape != (count,):
+        raise InvalidArgumentError(f"{where}: weights have shape {factors.shape}; there are {count} ids")
     # A weight that is not finite would spoil the gradients of all rows in its bag.
-    if not np.isfinite(given).all():
+    if not np.isfinite(factors).all():
         raise InvalidArgumentError(f"{where}: a weight is not finite")
-    bags = Bags(offsets=ends, weights=given, divisors=bag_divisors(ends, given, COMBINERS.index(combiner)))
+    bags = Bags(offsets=ends, weights=factors, divisors=bag_divisors(ends, factors, COMBINERS.index(combiner)))
     return replace(divided, bags=bags, parts=_parts(divided, bags))
 
 
@@ -327,19 +327,19 @@ def _parts(divided: DividedIds, bags: Bags) -> list[BagsPart]:
     owner, number = np.empty(len(divided.words), np.int64), np.empty(len(divided.words), np.int64)
     for task, place in enumerate(divided.places):
         owner[place], number[place] = task, np.arange(len(owner[place]))
-    found: list[BagsPart] = []
+    parts: list[BagsPart] = []
     by_id = owner[divided.inverse]
     for task in range(len(divided.bounds) - 1):
         mine = by_id == task
         before = np.concatenate([np.zeros(1, np.int64), np.cumsum(mine, dtype=np.int64)])
-        found.append(
+        parts.append(
             BagsPart(
                 counts=np.diff(before[bags.offsets]),
                 numbers=number[divided.inverse[mine]],
                 weights=bags.weights[mine] if len(bags.weights) else bags.weights,
             )
         )
-    return found
+    return parts
 
 
 def decode_bags(arrays: list[Array], how: int, keys: int, where: str) -> BagsPart:

@@ -169,19 +169,19 @@ class TableTransfer:
           variable: the table's variable.
           part: 0 for its values; from 1 on parts of the optimizer state of each row.
         """
-        found: Array | None = None
+        table: Array | None = None
         rows = self._layout.variables[variable].shape[0]
         for index, session in enumerate(self._sessions):
             for number, (_, block) in enumerate(session.tables):
                 if block.variable != variable:
                     continue
                 for start, (array,) in self._read(index, number, (part,)):
-                    if found is None:
-                        found = np.empty((rows, *array.shape[1:]), array.dtype)
+                    if table is None:
+                        table = np.empty((rows, *array.shape[1:]), array.dtype)
                     first = max(0, block.start) + start
-                    found[first : first + len(array)] = array
-        assert found is not None
-        return found
+                    table[first : first + len(array)] = array
+        assert table is not None
+        return table
 
     def copy(self) -> TableCopy | None:
         """Copies all tables with their optimizer state; None without tables."""
