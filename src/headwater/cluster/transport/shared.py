@@ -256,15 +256,3 @@ def receive_lane(sock: socket.socket) -> socket.socket:
     if len(descriptors) != 1:
         raise EOFError
     return socket.socket(fileno=descriptors[0])
-
-
-def shared_memory_pair(
-    *, max_payload_bytes: int = frames.DEFAULT_MAX_PAYLOAD_BYTES
-) -> tuple[SharedMemoryChannel, SharedMemoryChannel]:
-    """Returns the ends of a channel through shared memory, without a handshake: for tests and benchmarks."""
-    first, second = socket.socketpair()
-    lane = make_lane(first)
-    return (
-        SharedMemoryChannel(first, lane, peer="the second end", max_payload_bytes=max_payload_bytes),
-        SharedMemoryChannel(second, receive_lane(second), peer="the first end", max_payload_bytes=max_payload_bytes),
-    )

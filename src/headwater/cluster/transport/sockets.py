@@ -169,17 +169,6 @@ class TlsChannel(SocketChannel):
         return self._socket.pending() > 0 or super()._wait_readable(timeout_s)
 
 
-def tcp_pair(*, max_payload_bytes: int = frames.DEFAULT_MAX_PAYLOAD_BYTES) -> tuple[SocketChannel, SocketChannel]:
-    """Returns the ends of a channel over TCP on loopback, without a handshake: for tests and benchmarks."""
-    with socket.create_server(("127.0.0.1", 0), backlog=1) as listening:
-        first = socket.create_connection(listening.getsockname())
-        second, _ = listening.accept()
-    return (
-        SocketChannel(first, peer="the second end", max_payload_bytes=max_payload_bytes),
-        SocketChannel(second, peer="the first end", max_payload_bytes=max_payload_bytes),
-    )
-
-
 def _notice_vanished_machines(sock: socket.socket) -> None:
     # A process that exits closes its connections; a machine that loses power or network does not. Send keepalive probes
     # after 5 s of silence, every 2 s, 3 times.

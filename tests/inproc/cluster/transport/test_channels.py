@@ -17,8 +17,7 @@ from headwater.cluster.transport import frames
 from headwater.cluster.transport.buffers import BufferPool
 from headwater.cluster.transport.channel import Channel, ChannelStatistics, memory_pair
 from headwater.cluster.transport.frames import Frame
-from headwater.cluster.transport.shared import shared_memory_pair
-from headwater.cluster.transport.sockets import SocketChannel, tcp_pair
+from headwater.cluster.transport.sockets import SocketChannel
 from headwater.errors import (
     CancelledError,
     DeadlineExceededError,
@@ -26,6 +25,7 @@ from headwater.errors import (
     ResourceExhaustedError,
     UnavailableError,
 )
+from tests.support.channel_pairs import shared_memory_pair, tcp_pair
 
 Pair = tuple[Channel, Channel]
 

@@ -13,8 +13,9 @@ import pytest
 
 from headwater.cluster.transport import frames
 from headwater.cluster.transport.frames import IN_SHARED_MEMORY, Frame
-from headwater.cluster.transport.shared import SHARED_FROM_BYTES, SharedMemoryChannel, shared_memory_pair
+from headwater.cluster.transport.shared import SHARED_FROM_BYTES, SharedMemoryChannel
 from headwater.errors import InvalidArgumentError, UnavailableError
+from tests.support.channel_pairs import shared_memory_pair
 
 ELEMENTS = SHARED_FROM_BYTES
 Pair = tuple[SharedMemoryChannel, SharedMemoryChannel]

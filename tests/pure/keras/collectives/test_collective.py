@@ -12,11 +12,10 @@ import numpy as np
 import pytest
 
 from headwater.cluster.transport.channel import Channel, memory_pair
-from headwater.cluster.transport.shared import shared_memory_pair
-from headwater.cluster.transport.sockets import tcp_pair
 from headwater.errors import AbortedError
 from headwater.keras.collectives import collective
 from headwater.keras.collectives.collective import WHOLE_BELOW_BYTES, Collective, LostPeerError
+from tests.support.channel_pairs import shared_memory_pair, tcp_pair
 
 Pair = Callable[[], tuple[Channel, Channel]]
 
