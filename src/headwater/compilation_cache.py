@@ -30,38 +30,41 @@ _MIN_COMPILATION_S: Final = 0.03
 
 def keep_compiled(jax: Any) -> None:
     """Enables the cache in JAX, which was just imported."""
-    if jax.config.jax_compilation_cache_dir is not None or os.environ.get(FOLDER, "").lower() in OFF:
+    if jax.config.jax_compilation_cache_dir is not None:
         return
-    folder = _folder()
-    if folder is None:
+    path = folder()
+    if path is None:
         return
     module: Any = sys.modules["jax._src.compilation_cache"]
-    entries = Entries(folder)
+    entries = Entries(path)
 
     def get_file_cache(path: str) -> tuple[Entries, str]:
         return entries, path
 
     module.get_file_cache = get_file_cache
-    jax.config.update("jax_compilation_cache_dir", str(folder))
+    jax.config.update("jax_compilation_cache_dir", str(path))
     if "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS" not in os.environ:
         jax.config.update("jax_persistent_cache_min_compile_time_secs", _MIN_COMPILATION_S)
     jax.config.update("jax_persistent_cache_min_entry_size_bytes", -1)
 
 
-def _folder() -> Path | None:
-    """Returns the folder for this kind of machine; None if it cannot be made, or others can write to it."""
+def folder() -> Path | None:
+    """Returns the folder for this kind of machine; None if the cache is off, the folder cannot be made, or others can
+    write to it."""
+    if os.environ.get(FOLDER, "").lower() in OFF:
+        return None
     chosen = os.environ.get(FOLDER)
     try:
         base = Path(chosen) if chosen else _user_folder() / "headwater" / "compiled"
-        folder = base / f"{platform.machine()}-{_instructions()}"
-        folder.mkdir(mode=0o700, parents=True, exist_ok=True)
+        path = base / f"{platform.machine()}-{_instructions()}"
+        path.mkdir(mode=0o700, parents=True, exist_ok=True)
     except (OSError, RuntimeError):
         return None
     # Others who can write to the folder could make this process run their code.
-    status = folder.stat()
+    status = path.stat()
     if hasattr(os, "getuid") and (status.st_uid != os.getuid() or status.st_mode & 0o022):
         return None
-    return folder
+    return path
 
 
 def _user_folder() -> Path:
@@ -92,13 +95,13 @@ class Entries:
     """
 
     def __init__(self, folder: Path, most: int = MAX_BYTES) -> None:
-        self._path = folder
+        self.folder: Final = folder
         self._most = most
         self._unseen = most  # bytes added since this process last checked the total size
 
     def get(self, key: str) -> bytes | None:
         """Returns an entry, or None if there is none."""
-        path = self._path / _name(key)
+        path = self.folder / _name(key)
         try:
             value = path.read_bytes()
             os.utime(path)
@@ -106,16 +109,20 @@ class Entries:
             return None
         return value
 
+    def has(self, key: str) -> bool:
+        """Returns whether there is an entry."""
+        return (self.folder / _name(key)).exists()
+
     def put(self, key: str, value: bytes) -> None:
         """Adds an entry, and deletes the least recently used entries if the total size exceeds the maximum."""
         if len(value) > self._most // 4:
             return
         with contextlib.suppress(OSError):
-            descriptor, name = tempfile.mkstemp(dir=self._path)
+            descriptor, name = tempfile.mkstemp(dir=self.folder)
             try:
                 with open(descriptor, "wb") as file:
                     file.write(value)
-                Path(name).replace(self._path / _name(key))
+                Path(name).replace(self.folder / _name(key))
             except OSError:
                 Path(name).unlink(missing_ok=True)
                 raise
@@ -126,7 +133,7 @@ class Entries:
 
     def _bound(self) -> None:
         found: list[tuple[float, int, str]] = []
-        with os.scandir(self._path) as entries:
+        with os.scandir(self.folder) as entries:
             for entry in entries:
                 with contextlib.suppress(FileNotFoundError):
                     status = entry.stat()

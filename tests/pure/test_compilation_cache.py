@@ -46,19 +46,19 @@ class TestFolder:
     def test_is_of_this_kind_of_machine(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv("XDG_CACHE_HOME", str(tmp_path))
         monkeypatch.delenv(compilation_cache.FOLDER, raising=False)
-        folder = compilation_cache._folder()
+        folder = compilation_cache.folder()
         assert folder is not None
         assert folder.parent == tmp_path / "headwater" / "compiled"
         assert folder.stat().st_mode & 0o777 == 0o700
 
     def test_none_that_others_may_write(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         monkeypatch.setenv(compilation_cache.FOLDER, str(tmp_path))
-        folder = compilation_cache._folder()
+        folder = compilation_cache.folder()
         assert folder is not None
         folder.chmod(0o777)
-        assert compilation_cache._folder() is None
+        assert compilation_cache.folder() is None
 
     def test_none_where_a_file_is(self, tmp_path: Path, monkeypatch: pytest.MonkeyPatch) -> None:
         (tmp_path / "file").touch()
         monkeypatch.setenv(compilation_cache.FOLDER, str(tmp_path / "file"))
-        assert compilation_cache._folder() is None
+        assert compilation_cache.folder() is None

@@ -2,14 +2,16 @@
 
 from __future__ import annotations
 
-import importlib
-
 import pytest
 
-from headwater.graph.kernels import compiled_loops
+from headwater.tables import compiled as loops
 
 
 def use_loops(monkeypatch: pytest.MonkeyPatch, *, compiled: bool) -> None:
     """Uses compiled loops for all work, or for none."""
-    importlib.import_module("headwater.tables.compiled")
-    monkeypatch.setattr(compiled_loops, "_CALL_NS", 0 if compiled else 1 << 62)
+
+    def pays(loop: loops.Compiled, work_ns: int) -> bool:
+        return compiled
+
+    monkeypatch.setattr(loops.Compiled, "pays", pays)
+    monkeypatch.setattr(loops, "_INTERPRETED_ELEMENTS", -1)

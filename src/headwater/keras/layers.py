@@ -20,12 +20,13 @@ from headwater.ps.tables.client import TableClient
 from headwater.ps.tables.protocol import eviction_of, pack_eviction
 from headwater.ps.tables.requests import DividedIds, group_into_bags
 from headwater.ps.updater import Array
-from headwater.tables import Admission, GeneralOptimizer, Initializer, Table, TableConfig, TableStatistics
+from headwater.tables.description import TableConfig, TableStatistics
 from headwater.tables.hashing import distinct
-from headwater.tables.optimizers import AnyOptimizer
-from headwater.tables.policies import Eviction
+from headwater.tables.initializers import Initializer
+from headwater.tables.optimizers import AnyOptimizer, GeneralOptimizer
+from headwater.tables.policies import Admission, Eviction
 from headwater.tables.row_formats import Format, require_format
-from headwater.tables.table import COMBINERS, Keys
+from headwater.tables.table import COMBINERS, Keys, Table
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

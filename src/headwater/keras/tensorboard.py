@@ -20,7 +20,7 @@ from headwater.cluster.names import TaskName
 from headwater.data.io import summary_protos
 from headwater.keras.callbacks import become
 from headwater.keras.embeddings.inference import dynamic_layers
-from headwater.tables import TableStatistics
+from headwater.tables.description import TableStatistics
 from headwater.tensorboard_protos import summary_pb2
 from headwater.tf1.training.file_writer import FileWriter
 

@@ -160,7 +160,7 @@ class ParameterTask:
         Raises:
           FailedPreconditionError: the tables were made with other numbers of replicas or shards.
         """
-        # These modules load numba.
+        # Only programs with dynamic tables need these modules.
         from headwater.ps.replicas.tables import CopiesOfTables  # noqa: PLC0415
         from headwater.ps.tables.saver import table_service  # noqa: PLC0415
 

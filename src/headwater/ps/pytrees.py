@@ -50,9 +50,10 @@ if TYPE_CHECKING:
 
     from headwater.ps.row_table import RowTable
     from headwater.ps.tables.client import TableClient
-    from headwater.tables import Admission, Initializer, RowOptimizer
-    from headwater.tables.hashing import Reals
-    from headwater.tables.policies import Eviction
+    from headwater.tables.compiled import Reals
+    from headwater.tables.initializers import Initializer
+    from headwater.tables.optimizers import RowOptimizer
+    from headwater.tables.policies import Admission, Eviction
     from headwater.tables.row_formats import Format
 
 _jax: Any = jax
@@ -460,7 +461,7 @@ class ParameterServer:
           InvalidArgumentError: the table in ``saves`` has a different configuration, e.g. another ``dim``.
           ValueError: an argument is invalid.
         """
-        from headwater.ps.tables import cluster as tables  # noqa: PLC0415  with numba, which takes as long as JAX
+        from headwater.ps.tables import cluster as tables  # noqa: PLC0415  only for dynamic tables
 
         config = tables.TableConfig(
             dim=dim,

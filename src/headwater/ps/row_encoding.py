@@ -42,7 +42,7 @@ def encode_rows(rows: Array, form: str) -> Array:
     """
     if form == "float32" or rows.dtype != np.float32 or rows.ndim != 2:
         return rows
-    from headwater.tables import row_formats  # noqa: PLC0415  with numba: only for programs that ask for a form
+    from headwater.tables import row_formats  # noqa: PLC0415  only for programs that ask for a form
 
     try:
         return row_formats.encode(rows, row_formats.require_format(form, "wire"))

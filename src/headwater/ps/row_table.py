@@ -10,8 +10,8 @@ import numpy as np
 
 from headwater.data.io import files
 from headwater.ps.tables.client import TableClient
-from headwater.tables import TableConfig, TableStatistics
-from headwater.tables.hashing import Reals
+from headwater.tables.compiled import Reals
+from headwater.tables.description import TableConfig, TableStatistics
 from headwater.tables.snapshots import Save
 
 if TYPE_CHECKING:

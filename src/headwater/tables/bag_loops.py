@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled, inlined
-from headwater.tables.hashing import U64, Reals, Words, mix, slots_for
+from headwater.tables.compiled import U64, Matrix, Reals, Words, compiled
+from headwater.tables.hashing import mix, slots_for
 
 Bytes = NDArray[np.uint8]
 Places = NDArray[np.int32]
@@ -23,7 +23,7 @@ ORDERS: Final = 66
 """Number of size classes of lookups: lookups are grouped by the number of bits of their number of ids."""
 
 
-@inlined
+@compiled
 def _bits(number: int) -> int:
     bits = 0
     while number > 0:
@@ -32,32 +32,34 @@ def _bits(number: int) -> int:
     return bits
 
 
-@inlined
+@compiled
 def _width(numbers: int) -> int:
     """Returns the number of bytes that each of the numbers 0 to ``numbers`` - 1 fits into."""
     return max(1, (_bits(numbers - 1) + 7) // 8)
 
 
-@inlined
+@compiled
 def _roomy(needed: int, total: int, headroom: float) -> Any:
     return min(total, (np.int64(needed * headroom) + 7) // 8 * 8)
 
 
-@inlined
+@compiled
 def _fit(room: Words, needed: Any, total: int, headroom: float) -> Words:
     """Raises the numbers of places of all parts to at least ``needed``, as `headwater.graph.ops.routing.Capacities`;
     returns a copy, which another thread does not change."""
-    found = room.copy()
-    if not np.any(found):
-        found[:] = _roomy(np.max(needed), total, headroom)
+    found, is_set, most = room.copy(), False, np.int64(0)
     for part in range(len(needed)):
+        is_set, most = is_set or found[part] != 0, max(most, needed[part])
+    for part in range(len(needed)):
+        if not is_set:
+            found[part] = _roomy(most, total, headroom)
         if needed[part] > found[part]:
             found[part] = _roomy(needed[part], total, headroom)
-    room[:] = found
+        room[part] = found[part]
     return found
 
 
-@inlined
+@compiled
 def _kept_ids(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
     """Returns the position of the first id whose bag is out of order, or -1; for each id, whether it is kept; and for
     each bag, the number of kept ids."""
@@ -76,7 +78,7 @@ def _kept_ids(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, 
     return -1, kept, sizes
 
 
-@inlined
+@compiled
 def _requests(ids: Words, kept: Any, sizes: Words, by_ranges: bool) -> Any:
     """Finds the distinct ids and their rows.
 
@@ -154,10 +156,10 @@ def route_bags(
     fills: bool,
     default: int,
     row_bytes: int,
-    rooms: Words,
+    rooms: Matrix[np.int64],
     headroom: float,
-    none: object,
-) -> Any:
+    none: int,
+) -> tuple[int, int, Words, Places, Places, Reals, Words, Bytes, Bytes, Reals, Matrix[np.int64]]:
     """Divides ids in bags among the parts of a table; see the operation ``RouteBags``.
 
     Args:
@@ -187,20 +189,28 @@ def route_bags(
     if not safe:
         bags = indices[(n - 1) * rank] + 1 if n else 0
     unordered, kept, in_bag = _kept_ids(ids, indices, rank, weights, bags, skips_weights, safe)
-    empty = np.flatnonzero(in_bag == 0) if fills and unordered < 0 else np.empty(0, np.int64)
-    total = n + len(empty)
-    ids = np.append(ids, np.full(len(empty), default))
-    kept = np.append(kept, np.ones(len(empty), np.bool_))
-    in_bag[empty] = 1
-    bad, numbers, owners, rows, counts = _requests(ids, kept, sizes, by_ranges)
+    empty, total = np.empty(len(in_bag), np.int64), n
+    if fills and unordered < 0:
+        for bag in range(len(in_bag)):
+            if in_bag[bag] == 0:
+                in_bag[bag], empty[total - n] = 1, bag
+                total += 1
+    every, every_kept = np.full(total, default), np.ones(total, np.bool_)
+    for i in range(n):
+        every[i], every_kept[i] = ids[i], kept[i]
+    bad, numbers, owners, rows, counts = _requests(every, every_kept, sizes, by_ranges)
     if unordered >= 0 or bad >= 0:
         bags = total = 0
         counts[:], numbers, owners = 0, numbers[:0], owners[:0]
     used: Any = in_bag.sum()
     rows_of: Words = _fit(rooms[_bits(used), :parts], counts, used, headroom)
-    layout[:, 0], layout[:, 2], layout[:, 4], layout[:, 6] = rows_of, 1, 1, rows_of
-    ends: Words = np.cumsum(rows_of)
-    routed, place_of, next_place = np.full(ends[-1], none), np.empty(len(owners), np.int32), ends - rows_of
+    ends, next_place, end = np.empty(parts, np.int64), np.empty(parts, np.int64), np.int64(0)
+    for part in range(parts):
+        layout[part, 0], layout[part, 2], layout[part, 4], layout[part, 6] = rows_of[part], 1, 1, rows_of[part]
+        next_place[part] = end
+        end += rows_of[part]
+        ends[part] = end
+    routed, place_of = np.full(end, none), np.empty(len(owners), np.int32)
     for key in range(len(owners)):
         place = next_place[owners[key]]
         next_place[owners[key]] += 1
@@ -210,7 +220,7 @@ def route_bags(
     places, of = np.zeros(room, np.int32), np.full(room, bags, np.int32)
     factors = np.zeros(room if weighted else 0, np.float32)
     for i in range(total):
-        if kept[i]:
+        if every_kept[i]:
             places[i], of[i] = place_of[numbers[i]], indices[i * rank] if i < n else empty[i - n]
             if weighted:
                 factors[i] = weights[i] if i < n else np.float32(1)
@@ -218,7 +228,7 @@ def route_bags(
     return unordered, bad, routed, places, of, factors, in_bag[:bags], *pooled_parts, layout
 
 
-@inlined
+@compiled
 def _pooled(
     numbers: Places,
     owners: Places,
@@ -247,21 +257,27 @@ def _pooled(
     size = row_bytes * bags * parts
     for part in range(parts):
         layout[part, 2] = _width(layout[part, 0])
-        layout[part, 4] = _width(np.max(counts[part * bags : (part + 1) * bags]) + 1)
+        most = np.int64(0)
+        for bag in range(part * bags, (part + 1) * bags):
+            most = max(most, counts[bag])
+        layout[part, 4] = _width(most + 1)
         size += of_part[part] * (layout[part, 2] + (4 if len(factors) else 0)) + bags * layout[part, 4]
     if size >= row_bytes * requests:
         layout[:, 2], layout[:, 4] = 1, 1
         return pooled_parts, sizes, shares
     most = 1 << _bits(np.sum(of_part))
     indices_of: Words = _fit(rooms[_bits(most), parts : 2 * parts], of_part, most, headroom)
-    layout[:, 1], layout[:, 3], layout[:, 6] = indices_of, bags, bags
-    if len(factors):
-        layout[:, 5] = indices_of
-    of_numbers: Words = np.cumsum(indices_of * layout[:, 2])
-    of_weights: Words = np.cumsum(indices_of)
-    pooled_parts = np.zeros(of_numbers[-1], np.uint8)
-    sizes = np.empty(bags * layout[:, 4].sum(), np.uint8)
-    shares = np.zeros(of_weights[-1] if len(factors) else 0, np.float32)
+    for part in range(parts):
+        layout[part, 1], layout[part, 3], layout[part, 6] = indices_of[part], bags, bags
+        layout[part, 5] = indices_of[part] if len(factors) else 0
+    # The start of each part's indices of rows, as bytes, and of its weights.
+    starts, firsts, size_bytes = np.zeros(parts + 1, np.int64), np.zeros(parts + 1, np.int64), 0
+    for part in range(parts):
+        starts[part + 1] = starts[part] + indices_of[part] * layout[part, 2]
+        firsts[part + 1] = firsts[part] + indices_of[part]
+        size_bytes += layout[part, 4]
+    pooled_parts, sizes = np.zeros(starts[parts], np.uint8), np.empty(bags * size_bytes, np.uint8)
+    shares = np.zeros(firsts[parts] if len(factors) else 0, np.float32)
     at = 0
     for part in range(parts):
         first = 0
@@ -270,7 +286,6 @@ def _pooled(
                 sizes[at + place] = (counts[bag] >> 8 * place) & 255
             at += layout[part, 4]
             counts[bag], first = first, first + counts[bag]
-    starts, firsts = of_numbers - indices_of * layout[:, 2], of_weights - indices_of
     for i in range(len(numbers)):
         if numbers[i] >= 0:
             part = owners[numbers[i]]
@@ -284,7 +299,7 @@ def _pooled(
     return pooled_parts, sizes, shares
 
 
-@inlined
+@compiled
 def _divide(rows: Reals, divisors: Reals, width: int) -> None:
     for bag in range(len(divisors)):
         if divisors[bag] != np.float32(1):
@@ -292,7 +307,7 @@ def _divide(rows: Reals, divisors: Reals, width: int) -> None:
                 rows[j] /= divisors[bag]
 
 
-@inlined
+@compiled
 def _add(into: Reals, places: Any, rows: Reals, chosen: Any, width: int, factors: Reals) -> None:
     """Adds chosen rows, times their weights if there are any, at places. Skips rows that are out of range."""
     last_place, last_row = len(into) - width, len(rows) - width
@@ -340,7 +355,7 @@ def split_bags(
     return found
 
 
-@inlined
+@compiled
 def _decoded(numbers: Bytes, counts: Bytes, widths: Any) -> Any:
     """Decodes the bags of one part.
 
@@ -369,7 +384,7 @@ def _decoded(numbers: Bytes, counts: Bytes, widths: Any) -> Any:
 
 @compiled
 def gather_bags(
-    params: Reals, routed: Words, numbers: Bytes, counts: Bytes, widths: Any, weights: Reals, width: int
+    params: Reals, routed: Words, numbers: Bytes, counts: Bytes, widths: Words, weights: Reals, width: int
 ) -> Reals:
     """Adds up rows of a part by bag; see ``GatherBags``.
 
@@ -393,7 +408,7 @@ def gather_bags(
 
 @compiled
 def spread_bags(
-    grad: Reals, count: int, numbers: Bytes, counts: Bytes, widths: object, weights: Reals, width: int
+    grad: Reals, count: int, numbers: Bytes, counts: Bytes, widths: Words, weights: Reals, width: int
 ) -> Reals:
     """Returns the gradient of the ``count`` rows requested from a part, ``[count * width]``, given the gradient of the
     result of `gather_bags`, to which the other arguments belong."""

@@ -1,342 +1,310 @@
-"""Compilation with numba, and operations that Python cannot express, such as locks and vector instructions.
+"""Functions that run as machine code: loops over the elements of arrays, which Python would interpret slowly.
 
-Compiled functions release the GIL. Their machine code is cached on disk after the first compilation if a cache folder
-is writable: beside the module, or else in the user's cache folder; ``NUMBA_CACHE_DIR`` can name another folder.
+numba compiles them, in a process of its own (`headwater.tables.compilation`), so that tasks neither import numba, which
+takes a second and 90 MB, nor wait for the compilation of functions that have an alternative. The machine code is kept
+in the cache folder of `headwater.compilation_cache`; llvmlite alone loads it.
 
-Compiled functions get the addresses of a table's memory as numbers, so that one call can use any number of arrays that
-grow independently. The functions of this module turn an address into an array, and acquire and release locks that are
-words in memory. These functions do not check bounds: only this package calls them, with addresses of mappings that the
-package holds.
+The annotations of a function's arguments and results are its C signature: int64, float64, booleans, NumPy's types of
+numbers, and C-contiguous arrays with one dimension, or two if annotated as `Matrix`. A function may return a tuple of
+these. Functions run without the GIL.
 """
 
 from __future__ import annotations
 
+import ctypes
+import functools
+import operator
+import threading
+import types
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
 
-import llvmlite.ir
-import numba
 import numpy as np
-from numba import extending
-
-_numba: Any = numba
-_types: Any = _numba.types
-_ir: Any = llvmlite.ir
-_extending: Any = extending
-_intrinsic: Any = _extending.intrinsic
-#: With NumPy's rules for errors, a division by zero is an infinity or NaN, as in NumPy and XLA.
-_OPTIONS: Final[Any] = {"nogil": True, "error_model": "numpy"}
-
-
-def compiled(function: Callable[..., Any]) -> Any:
-    """Returns ``function`` so that numba compiles it at its first call with arguments of new types."""
-    try:
-        return _numba.njit(cache=True, **_OPTIONS)(function)
-    except RuntimeError:  # numba finds no writable folder
-        return _numba.njit(**_OPTIONS)(function)
-
-
-def inlined(function: Callable[..., Any]) -> Any:
-    """Returns ``function`` for use in compiled functions, inlined."""
-    return _numba.njit(**_OPTIONS)(function)
-
-
-def _pointer_to(element: object) -> Any:
-    @_intrinsic
-    def pointer(typing: object, address: object) -> Any:
-        signature = _types.CPointer(element)(address)
-
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            return builder.inttoptr(arguments[0], context.get_value_type(signature.return_type))
-
-        return signature, generate
-
-    return pointer
-
-
-_to_words = _pointer_to(_types.int64)
-_to_numbers = _pointer_to(_types.uint32)
-_to_reals = _pointer_to(_types.float32)
-_to_doubles = _pointer_to(_types.float64)
-
-
-@inlined
-def words_at(address: int, count: int) -> Any:
-    """Returns ``count`` int64 at an address as an array."""
-    return _numba.carray(_to_words(address), count)
-
-
-@inlined
-def numbers_at(address: int, count: int) -> Any:
-    """Returns ``count`` uint32 at an address as an array."""
-    return _numba.carray(_to_numbers(address), count)
-
-
-@inlined
-def reals_at(address: int, count: int) -> Any:
-    """Returns ``count`` float32 at an address as an array."""
-    return _numba.carray(_to_reals(address), count)
-
-
-@inlined
-def doubles_at(address: int, count: int) -> Any:
-    """Returns ``count`` float64 at an address as an array."""
-    return _numba.carray(_to_doubles(address), count)
-
-
-@inlined
-def grid_at(address: int, rows: int, columns: int) -> Any:
-    """Returns ``rows`` by ``columns`` float32 at an address as an array."""
-    return _numba.carray(_to_reals(address), (rows, columns))
-
-
-def _load(element: Any, bits: int) -> Any:
-    @_intrinsic
-    def load(typing: object, address: object) -> Any:
-        def generate(context: Any, builder: Any, signature: Any, arguments: Any) -> Any:
-            pointer = builder.inttoptr(arguments[0], _ir.IntType(bits).as_pointer())
-            return builder.zext(builder.load(pointer, align=1), _ir.IntType(64))
-
-        return element(address), generate
-
-    return load
-
-
-_byte = _load(_types.int64, 8)
-_word = _load(_types.uint64, 64)
-
-
-@inlined
-def byte_at(address: int) -> int:
-    """Returns the byte at an address, as int64."""
-    return _byte(address)
-
-
-@inlined
-def word_at(address: int) -> Any:
-    """Returns eight bytes at an address, which need not be aligned, as uint64."""
-    return _word(address)
-
-
-def _count(name: str, *flags: int) -> Any:
-    @_intrinsic
-    def count(typing: object, word: object) -> Any:
-        def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
-            return getattr(builder, name)(arguments[0], *(_ir.IntType(1)(flag) for flag in flags))
-
-        return _types.uint64(_types.uint64), generate
-
-    return count
-
-
-_ones = _count("ctpop")
-_zeros = _count("cttz", 1)
-
-
-@inlined
-def ones_of(word: object) -> Any:
-    """Returns the number of bits of a uint64 that are 1, as uint64."""
-    return _ones(word)
-
-
-@inlined
-def trailing_zeros_of(word: object) -> Any:
-    """Returns the number of zeros below the lowest 1 of a uint64 other than 0, as uint64."""
-    return _zeros(word)
-
-
-@_intrinsic
-def _exchange(typing: object, pointer: object, old: object, new: object) -> Any:
-    """Replaces ``old`` by ``new`` atomically; returns whether ``old`` was there (compare and exchange)."""
-
-    def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
-        found = builder.cmpxchg(*arguments, ordering="acq_rel", failordering="acquire")
-        return builder.extract_value(found, 1)
-
-    return _types.boolean(pointer, _types.int64, _types.int64), generate
-
-
-@_intrinsic
-def _store(typing: object, pointer: object, value: object) -> Any:
-    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
-        builder.store_atomic(arguments[1], arguments[0], ordering="release", align=8)
-        return context.get_dummy_value()
-
-    return _types.void(pointer, _types.int64), generate
-
-
-@inlined
-def try_lock(address: int) -> bool:
-    """Acquires the lock that is the word at ``address``; returns False if it is held."""
-    return _exchange(_to_words(address), 0, 1)
-
-
-@inlined
-def unlock(address: int) -> None:
-    """Releases the lock that is the word at ``address``."""
-    _store(_to_words(address), 0)
-
-
-@_intrinsic
-def _add(typing: object, pointer: object, value: object) -> Any:
-    def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
-        return builder.atomic_rmw("add", arguments[0], arguments[1], ordering="acq_rel")
-
-    return _types.int64(pointer, _types.int64), generate
-
-
-@inlined
-def add(address: int, value: int) -> int:
-    """Adds to the word at ``address`` atomically; returns the value before."""
-    return _add(_to_words(address), value)
-
-
-@_intrinsic
-def _prefetch(typing: object, pointer: object) -> Any:
-    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
-        number, address = _ir.IntType(32), _ir.IntType(8).as_pointer()
-        form = _ir.FunctionType(_ir.VoidType(), [address, number, number, number])
-        fetch = builder.module.declare_intrinsic("llvm.prefetch", (address,), form)
-        # For reading, into all levels of cache, as data.
-        builder.call(fetch, [builder.bitcast(arguments[0], address), number(0), number(3), number(1)])
-        return context.get_dummy_value()
-
-    return _types.void(pointer), generate
-
-
-@inlined
-def prefetch(address: int) -> None:
-    """Prefetches the memory at an address into the cache, without waiting."""
-    _prefetch(_to_words(address))
-
-
-# Vector instructions for eight real numbers at a time. LLVM does not generate them by itself, because the loops over a
-# row are short, and the arrays might overlap.
-
-_eight: Any = _ir.VectorType(_ir.FloatType(), 8)
-_REAL_BYTES = 4
-
-
-def _load_eight(builder: Any, address: Any) -> Any:
-    return builder.load(builder.inttoptr(address, _eight.as_pointer()), align=_REAL_BYTES)
-
-
-def _store_eight(builder: Any, value: Any, address: Any) -> None:
-    builder.store(value, builder.inttoptr(address, _eight.as_pointer()), align=_REAL_BYTES)
-
-
-@_intrinsic
-def _copy_eight(typing: object, to: object, source: object) -> Any:
-    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
-        _store_eight(builder, _load_eight(builder, arguments[1]), arguments[0])
-        return context.get_dummy_value()
-
-    return _types.void(_types.int64, _types.int64), generate
-
-
-@_intrinsic
-def _add_eight(typing: object, to: object, source: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
-        into, source = arguments
-        _store_eight(builder, builder.fadd(_load_eight(builder, into), _load_eight(builder, source)), into)
-        return context.get_dummy_value()
-
-    return _types.void(_types.int64, _types.int64), generate
-
-
-def _eight_of(builder: Any, number: Any) -> object:
-    """Returns a vector whose eight elements are ``number``."""
-    numbers = _ir.Constant(_eight, _ir.Undefined)
-    for place in range(8):
-        numbers = builder.insert_element(numbers, number, _ir.IntType(32)(place))
-    return numbers
-
-
-def _roots(builder: Any, numbers: Any) -> Any:
-    module, name = builder.module, "llvm.sqrt.v8f32"
-    form = _ir.FunctionType(_eight, [_eight])
-    return builder.call(module.globals.get(name) or _ir.Function(module, form, name), [numbers])
-
-
-def _add_squares(builder: Any, squares: Any, gradient: Any) -> object:
-    """Adds the gradient's squares to the numbers at an address; returns the sums."""
-    sums = builder.fadd(_load_eight(builder, squares), builder.fmul(gradient, gradient))
-    _store_eight(builder, sums, squares)
-    return sums
-
-
-@_intrinsic
-def _adagrad_eight(typing: object, row: Any, squares: Any, gradients: Any, rate: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
-        row, squares, gradients, rate = arguments
-        gradient = _load_eight(builder, gradients)
-        roots = _roots(builder, _add_squares(builder, squares, gradient))
-        inverse = builder.fdiv(_ir.Constant(_eight, [1.0] * 8), roots)
-        step = builder.fmul(builder.fmul(gradient, _eight_of(builder, rate)), inverse)
-        _store_eight(builder, builder.fsub(_load_eight(builder, row), step), row)
-        return context.get_dummy_value()
-
-    return _types.void(_types.int64, _types.int64, _types.int64, _types.float32), generate
-
-
-@_intrinsic
-def _damped_adagrad_eight(typing: object, row: Any, squares: Any, gradients: Any, rate: Any, epsilon: Any) -> Any:
-    def generate(context: Any, builder: Any, signature: object, arguments: Any) -> Any:
-        row, squares, gradients, rate, epsilon = arguments
-        gradient = _load_eight(builder, gradients)
-        sums = _add_squares(builder, squares, gradient)
-        roots = _roots(builder, builder.fadd(sums, _eight_of(builder, epsilon)))
-        step = builder.fdiv(builder.fmul(_eight_of(builder, rate), gradient), roots)
-        _store_eight(builder, builder.fsub(_load_eight(builder, row), step), row)
-        return context.get_dummy_value()
-
-    real = _types.float32
-    return _types.void(_types.int64, _types.int64, _types.int64, real, real), generate
-
-
-@inlined
-def copy_numbers(to: int, source: int, count: int) -> None:
-    """Copies ``count`` numbers of 4 bytes from one address to another."""
-    whole = count - count % 8
-    for j in range(0, whole, 8):
-        _copy_eight(to + _REAL_BYTES * j, source + _REAL_BYTES * j)
-    into, given = numbers_at(to, count), numbers_at(source, count)
-    for j in range(whole, count):
-        into[j] = given[j]
-
-
-@inlined
-def add_reals(to: int, source: int, count: int) -> None:
-    """Adds ``count`` float32 at the address ``source`` to ``count`` float32 at the address ``to``."""
-    whole = count - count % 8
-    for j in range(0, whole, 8):
-        _add_eight(to + _REAL_BYTES * j, source + _REAL_BYTES * j)
-    into, given = reals_at(to, count), reals_at(source, count)
-    for j in range(whole, count):
-        into[j] += given[j]
-
-
-@inlined
-def adagrad_reals(row: int, squares: int, gradients: int, rate: object, count: int) -> None:
-    """a ← a + g², θ ← θ − g·η / √a for ``count`` float32 at each of three addresses, of θ, a and g."""
-    whole = count - count % 8
-    for j in range(0, whole, 8):
-        at = _REAL_BYTES * j
-        _adagrad_eight(row + at, squares + at, gradients + at, rate)
-    values, sums, slopes = reals_at(row, count), reals_at(squares, count), reals_at(gradients, count)
-    for j in range(whole, count):
-        sums[j] += slopes[j] * slopes[j]
-        values[j] -= slopes[j] * rate * (np.float32(1) / np.sqrt(sums[j]))
-
-
-@inlined
-def damped_adagrad_reals(row: int, squares: int, gradients: int, rate: object, epsilon: object, count: int) -> None:
-    """a ← a + g², θ ← θ − η·g / √(a + ε) for ``count`` float32 at each of three addresses: of θ, a and g."""
-    whole = count - count % 8
-    for j in range(0, whole, 8):
-        at = _REAL_BYTES * j
-        _damped_adagrad_eight(row + at, squares + at, gradients + at, rate, epsilon)
-    values, sums, slopes = reals_at(row, count), reals_at(squares, count), reals_at(gradients, count)
-    for j in range(whole, count):
-        sums[j] += slopes[j] * slopes[j]
-        values[j] -= rate * slopes[j] / np.sqrt(sums[j] + epsilon)
+from numpy.typing import NDArray
+
+from headwater.tables import machine_code
+
+_Number = TypeVar("_Number", bound=np.generic)
+#: An array with two dimensions.
+Matrix = Annotated[NDArray[_Number], 2]
+Words = NDArray[np.int64]
+Reals = NDArray[np.float32]
+#: The type of 64-bit numbers in compiled functions.
+U64: Any = np.uint64
+
+_CALL_NS: Final = 20_000
+"""A call that saves less work than this is not worth the conversion of its arguments."""
+_START_NS: Final = 100_000_000
+"""The work, in nanoseconds, after which a process uses machine code. Loading llvmlite takes a third of it; compilation
+takes 1 to 12 s, but in another process, and for all later launches, too."""
+_INTERPRETED_ELEMENTS: Final = 20_000
+"""The size of arrays for which the compilation is faster than Python, which takes about 5 microseconds per element."""
+_PYTHON_TYPES: Final = {int: np.dtype(np.int64), float: np.dtype(np.float64), bool: np.dtype(np.bool_)}
+
+
+class Kind:
+    """Type of an argument or a result.
+
+    Attributes:
+      dtype: type of a number, or of the elements of an array.
+      rank: the number of dimensions of an array, 0 for a number.
+    """
+
+    def __init__(self, hint: Any) -> None:
+        self.rank = 0
+        if get_origin(hint) is Annotated:
+            self.rank = hint.__metadata__[0]
+            hint = hint.__origin__
+        if arguments := get_args(hint):  # of `NDArray`, or of the class for which it is an alias in older NumPy
+            self.rank = self.rank or 1
+            hint = (get_args(arguments[-1]) or arguments)[-1]
+        self.dtype = _PYTHON_TYPES.get(hint) or np.dtype(hint)
+
+    @property
+    def c_type(self) -> Any:
+        """The type of an argument, or of a result that is a number."""
+        if self.rank:
+            return ctypes.py_object
+        return {"f": ctypes.c_double, "u": ctypes.c_uint64}.get(self.dtype.kind, ctypes.c_int64)
+
+
+class Signature:
+    """Types of a function's arguments and results.
+
+    Machine code gets the address of the results, then the arguments: numbers of 8 bytes, and the addresses of NumPy's
+    arrays as Python objects. Each result that is a number is a field of 8 bytes. A result that is an array is a field
+    for the block of memory to release, one for the address, and one for each dimension.
+
+    Attributes:
+      arguments: names and types of the arguments.
+      results: types of the results.
+      is_tuple: whether the function returns a tuple; otherwise it has one result or none.
+      fields: names and types of the fields of results.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        hints = get_type_hints(function, include_extras=True)
+        result = hints.pop("return")
+        self.arguments: Final = {name: Kind(hint) for name, hint in hints.items()}
+        self.is_tuple: Final = get_origin(result) is tuple
+        hints_of_results = get_args(result) if self.is_tuple else () if result is type(None) else (result,)
+        self.results: Final = [Kind(hint) for hint in hints_of_results]
+        self.fields: Final[list[tuple[str, Any]]] = []
+        for number, kind in enumerate(self.results):
+            if kind.rank:
+                sizes = [f"size{number}_{axis}" for axis in range(kind.rank)]
+                names = [f"block{number}", f"result{number}", *sizes]
+                self.fields.extend((name, ctypes.c_int64) for name in names)
+            else:
+                self.fields.append((f"result{number}", kind.c_type))
+
+
+class _Use:
+    """Whether this process uses machine code, and the work for which it would have been useful before."""
+
+    has_begun = False
+    done_ns = 0  # shared by all threads without a lock: an addition may be lost
+
+
+class Compiled:
+    """A function whose calls from Python run as machine code.
+
+    Args:
+      function: the function in Python, which numba can compile.
+    """
+
+    def __init__(self, function: Callable[..., Any]) -> None:
+        self.function: Final = function
+        self.name: Final = f"{function.__module__}.{function.__qualname__}"
+        self.__doc__ = function.__doc__
+        self.__module__ = function.__module__
+        self._lock: Final = threading.Lock()
+        self._call: Callable[..., Any] = self._call_first
+        self._is_loaded = False
+
+    def __call__(self, *arguments: Any) -> Any:
+        """Calls the function.
+
+        The first calls load the machine code, or request its compilation if it is not in the cache. Until it is
+        compiled, Python interprets calls with small arrays, if it can; other calls wait.
+
+        Raises:
+          TypeError: an argument does not have the type of its annotation.
+        """
+        return self._call(*arguments)
+
+    def pays(self, work_ns: int) -> bool:
+        """Returns whether a call is faster than another way to the same result.
+
+        This is the ski rental problem: a process begins to use machine code when the estimated time of the work done
+        without it equals the cost of the beginning. While another process compiles the function, the result is False.
+
+        Args:
+          work_ns: estimated time of the other way, in nanoseconds.
+        """
+        if work_ns < _CALL_NS:
+            return False
+        if self._is_loaded:
+            return True
+        if not _Use.has_begun:
+            _Use.done_ns += work_ns
+            if _Use.done_ns < _START_NS:
+                return False
+        if machine_code.prepare(self.name):
+            self._load()
+        return self._is_loaded
+
+    def _call_first(self, *arguments: Any) -> object:
+        size = sum(argument.size for argument in arguments if isinstance(argument, np.ndarray))
+        if size > _INTERPRETED_ELEMENTS or self._interpreted is None or machine_code.prepare(self.name):
+            self._load()
+            return self._call(*arguments)
+        with np.errstate(all="ignore"):
+            return self._interpreted(*arguments)
+
+    @functools.cached_property
+    def _interpreted(self) -> Callable[..., Any] | None:
+        """The function with all functions that it calls, for Python; None if it needs instructions."""
+        names = self.function.__code__.co_names
+        called = {name: value for name, value in self.function.__globals__.items() if name in names}
+        for name, value in called.items():
+            if isinstance(value, Compiled):
+                called[name] = value._interpreted
+            if isinstance(value, _Instruction) or called[name] is None:
+                return None
+        return types.FunctionType(self.function.__code__, {**self.function.__globals__, **called})
+
+    def _load(self) -> None:
+        _Use.has_begun = True
+        with self._lock:
+            if not self._is_loaded:
+                name = self.function.__name__
+                self._call = _caller(name, Signature(self.function), machine_code.address_of(self.name))
+                self._is_loaded = True
+
+    @property
+    def _numba_type_(self) -> object:
+        """The type of this function in a function that calls it, in the process that compiles."""
+        from headwater.tables import compilation  # noqa: PLC0415  imports numba: only in the process that compiles
+
+        return compilation.type_of(self)
+
+
+class Callback(Compiled):
+    """A function of one word, the address of a structure, that other libraries call by its address."""
+
+    @functools.cached_property
+    def address(self) -> int:
+        """The address of the machine code, which stays valid until the process ends."""
+        return machine_code.address_of(self.name)
+
+
+compiled = Compiled
+
+
+class _Instruction:
+    """A function of `headwater.tables.instructions`, which imports numba, for use in compiled functions.
+
+    Args:
+      name: its name.
+    """
+
+    def __init__(self, name: str) -> None:
+        self._name = name
+
+    def __call__(self, *arguments: object) -> Any:
+        raise TypeError(f"{self._name} can be called in compiled functions only")
+
+    @property
+    def _numba_type_(self) -> object:
+        from headwater.tables import instructions  # noqa: PLC0415  imports numba: only in the process that compiles
+
+        return getattr(instructions, self._name)._numba_type_
+
+
+words_at: Final = _Instruction("words_at")
+numbers_at: Final = _Instruction("numbers_at")
+reals_at: Final = _Instruction("reals_at")
+doubles_at: Final = _Instruction("doubles_at")
+grid_at: Final = _Instruction("grid_at")
+byte_at: Final = _Instruction("byte_at")
+word_at: Final = _Instruction("word_at")
+ones_of: Final = _Instruction("ones_of")
+trailing_zeros_of: Final = _Instruction("trailing_zeros_of")
+try_lock: Final = _Instruction("try_lock")
+unlock: Final = _Instruction("unlock")
+add: Final = _Instruction("add")
+prefetch: Final = _Instruction("prefetch")
+copy_numbers: Final = _Instruction("copy_numbers")
+add_reals: Final = _Instruction("add_reals")
+adagrad_reals: Final = _Instruction("adagrad_reals")
+damped_adagrad_reals: Final = _Instruction("damped_adagrad_reals")
+
+
+class _Memory:
+    """Memory of a result, with the shape and type of an array.
+
+    Args:
+      block: the block to release, or 0 if the memory belongs to an argument.
+    """
+
+    def __init__(self, block: int, address: int, shape: tuple[int, ...], dtype: str) -> None:
+        self._block = block
+        self.__array_interface__ = {"data": (address, False), "shape": shape, "typestr": dtype, "version": 3}
+
+    def __del__(self) -> None:
+        if self._block:
+            machine_code.release(self._block)
+
+
+def _array(block: int, address: int, shape: tuple[int, ...], dtype: str) -> NDArray[Any]:
+    result = np.asarray(_Memory(block, address, shape, dtype))
+    return result if block else result.copy()
+
+
+def _caller(name: str, signature: Signature, address: int) -> Callable[..., Any]:
+    """Returns a function that calls machine code at an address.
+
+    The function is generated as text, since a loop over the types would take longer than most calls.
+    """
+    results = type("Results", (ctypes.Structure,), {"_fields_": signature.fields})
+    types = [kind.c_type for kind in signature.arguments.values()]
+    run = ctypes.CFUNCTYPE(ctypes.c_int64, ctypes.POINTER(results), *types)(address)
+    values: dict[str, Any] = {"Results": results, "run": run, "array": _array, "check": _check}
+    values |= {"np": np, "index": operator.index, "arguments": signature.arguments}
+    lines: list[str] = []
+    for argument, kind in signature.arguments.items():
+        if kind.rank:
+            lines.append(f" if type({argument}) is not np.ndarray: {argument} = np.asarray({argument})")
+        elif kind.dtype.kind != "f":
+            lines.append(f" {argument} = {'bool' if kind.dtype == np.bool_ else 'index'}({argument})")
+    given = ", ".join(signature.arguments)
+    lines += [" results = Results()"] if signature.results else []
+    lines += [
+        f" status = run({'results' if signature.results else 'None'}, {given})",
+        f" if status: check({name!r}, arguments, status, ({given},))",
+    ]
+    returned: list[str] = []
+    for number, kind in enumerate(signature.results):
+        result = f"results.result{number}"
+        if kind.rank:
+            shape = ", ".join(f"results.size{number}_{axis}" for axis in range(kind.rank))
+            returned.append(f"array(results.block{number}, {result}, ({shape},), {kind.dtype.str!r})")
+        else:
+            returned.append(f"bool({result})" if kind.dtype == np.bool_ else result)
+    lines.append(f" return {', '.join(returned) + ',' * (signature.is_tuple and len(returned) == 1)}")
+    exec(f"def {name}({given}):\n" + "\n".join(lines), values)
+    return values[name]
+
+
+def _check(name: str, arguments: dict[str, Kind], status: int, values: tuple[Any, ...]) -> None:
+    """Raises the error for a status other than 0: minus the position, from 1, of an argument of a wrong type."""
+    if status > 0:
+        raise MemoryError(f"{name} cannot allocate memory for its results")
+    argument, kind = list(arguments.items())[-status - 1]
+    value = values[-status - 1]
+    raise TypeError(
+        f"argument {argument} of {name} has type {value.dtype} and shape {value.shape}"
+        f"{'' if value.flags.c_contiguous else ', not contiguous'}: it must be contiguous, of type {kind.dtype}, and "
+        f"have {kind.rank} dimensions"
+    )

@@ -3,11 +3,14 @@
 from __future__ import annotations
 
 import math
-from typing import Any
+from typing import Annotated
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled
+from headwater.tables.compiled import Matrix, Words, compiled
+
+Cube = Annotated[NDArray[np.float64], 3]
 
 #: The product of two numbers of at least this size is a normal number of float64, neither subnormal nor 0.
 _MIN_FACTOR = 1e-140
@@ -15,7 +18,14 @@ _MIN_FACTOR = 1e-140
 
 @compiled
 def paths(
-    probabilities: Any, path: Any, counts: Any, lengths: Any, skip: Any, stay: Any, likelihood: Any, shares: Any
+    probabilities: Cube,
+    path: Matrix[np.int64],
+    counts: Words,
+    lengths: Words,
+    skip: Matrix[np.bool_],
+    stay: Matrix[np.bool_],
+    likelihood: NDArray[np.float64],
+    shares: Cube,
 ) -> bool:
     """Computes the likelihood of each sequence, and the fractions of its paths that emit each class.
 

@@ -23,8 +23,7 @@ from numpy.typing import NDArray
 from headwater import dtypes
 from headwater.data.io.example import Column
 from headwater.dtypes import DType
-from headwater.tables.compiled import byte_at, compiled, inlined, trailing_zeros_of, word_at
-from headwater.tables.hashing import U64, Reals, Words
+from headwater.tables.compiled import U64, Matrix, Reals, Words, byte_at, compiled, trailing_zeros_of, word_at
 
 _FIRST: Final = 0x0A
 """Tag of field 1 with a length: of ``Example.features``, ``Features.feature``, a key, a list's values, and of bytes."""
@@ -133,7 +132,7 @@ def _texts(joined: bytes, bounds: Words) -> NDArray[Any]:
 # Compiled functions. Positions are addresses of bytes; eight bytes from each position on must be readable. ------------
 
 
-@inlined
+@compiled
 def _length(at: int, end: int) -> tuple[Any, int]:
     """Returns the length encoded at a position, and the position after it; -1 for a length beyond ``end``."""
     value, shift = 0, 0
@@ -147,19 +146,19 @@ def _length(at: int, end: int) -> tuple[Any, int]:
     return -1, at
 
 
-@inlined
+@compiled
 def _low(size: int) -> Any:
     """Returns the mask of the first ``size`` bytes of a word; 0 <= size < 8."""
     return (U64(1) << U64(8 * size)) - U64(1)
 
 
-@inlined
+@compiled
 def _head(at: int, size: int) -> Any:
     """Returns the first eight bytes of a name, or fewer, as one number."""
     return word_at(at) if size >= _WORD else word_at(at) & _low(size)
 
 
-@inlined
+@compiled
 def _same(one: int, other: int, size: int) -> bool:
     """Returns whether two names of the same size are equal."""
     if size < _WORD:
@@ -172,14 +171,14 @@ def _same(one: int, other: int, size: int) -> bool:
     return word_at(one + size - _WORD) == word_at(other + size - _WORD)
 
 
-@inlined
+@compiled
 def _place(word: object, size: int, last: int) -> Any:
     """Returns the first slot of a name in a hash table with the last slot ``last``."""
     mixed = (word + U64(size)) * U64(0x9E3779B97F4A7C15)
     return np.int64(mixed >> U64(40)) & last
 
 
-@inlined
+@compiled
 def _table(keys: int, key_ends: Words) -> tuple[Words, Any]:
     """Returns a hash table of the keys with linear probing: the number of the key in each slot, or -1; and their words.
 
@@ -200,7 +199,7 @@ def _table(keys: int, key_ends: Words) -> tuple[Words, Any]:
     return places, words
 
 
-@inlined
+@compiled
 def _is_ascii(at: int, size: int) -> bool:
     for index in range(size):  # noqa: SIM110 - numba compiles no `all`
         if byte_at(at + index) >= 0x80:
@@ -208,7 +207,7 @@ def _is_ascii(at: int, size: int) -> bool:
     return True
 
 
-@inlined
+@compiled
 def _texts_in(at: int, end: int) -> int:
     """Returns the number of strings in a list of bytes; -1 if it is malformed."""
     count = 0
@@ -223,7 +222,7 @@ def _texts_in(at: int, end: int) -> int:
     return count
 
 
-@inlined
+@compiled
 def _short_list(at: int, end: int, name: int, size: int, kind: int) -> tuple[Any, Any]:
     """Reads a feature with a list of numbers in its usual form, whose lengths take one byte each, with few branches.
 
@@ -257,7 +256,7 @@ def _short_list(at: int, end: int, name: int, size: int, kind: int) -> tuple[Any
     return stop - in_numbers, stop
 
 
-@inlined
+@compiled
 def _integer(at: int) -> tuple[Any, Any]:
     """Returns the integer encoded at a position, and the position after it; position 0 if it is too long."""
     word = word_at(at)
@@ -288,7 +287,7 @@ def _integer(at: int) -> tuple[Any, Any]:
 
 
 @compiled
-def lay_out(n: int, kinds: Words, sparse: Any, rates: Words) -> tuple[Words, Words]:
+def lay_out(n: int, kinds: Words, sparse: NDArray[np.bool_], rates: Words) -> tuple[Matrix[np.int64], Words]:
     """Divides the arrays that `parse` writes among the features.
 
     Args:
@@ -321,12 +320,12 @@ def parse(
     keys: int,
     key_ends: Words,
     kinds: Words,
-    places: Words,
-    counts: Words,
-    texts: Words,
+    places: Matrix[np.int64],
+    counts: Matrix[np.int64],
+    texts: Matrix[np.int64],
     reals: Reals,
     integers: Words,
-    indices: Words,
+    indices: Matrix[np.int64],
 ) -> int:
     """Finds features in messages, and decodes their values.
 

@@ -10,8 +10,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled, inlined, trailing_zeros_of
-from headwater.tables.hashing import U64, Words
+from headwater.tables.compiled import U64, Words, compiled, trailing_zeros_of
 
 Bytes = NDArray[np.uint8]
 
@@ -25,7 +24,7 @@ _K1: Final[np.uint64] = np.uint64(0xB492B66FBE98F273)
 _K2: Final[np.uint64] = np.uint64(0x9AE16A3B2F90404F)
 
 
-@inlined
+@compiled
 def _half(data: Bytes, at: int) -> np.uint64:
     """Returns the four bytes at a position as a little-endian number."""
     first = U64(at)  # unsigned, as numba would check each signed index
@@ -37,29 +36,29 @@ def _half(data: Bytes, at: int) -> np.uint64:
     )
 
 
-@inlined
+@compiled
 def _word(data: Bytes, at: int) -> np.uint64:
     """Returns the eight bytes at a position as a little-endian number."""
     return _half(data, at) | _half(data, at + 4) << U64(32)
 
 
-@inlined
+@compiled
 def _turned(value: np.uint64, by: int) -> np.uint64:
     return value >> U64(by) | value << U64(64 - by)
 
 
-@inlined
+@compiled
 def _mixed(value: np.uint64) -> np.uint64:
     return value ^ value >> U64(47)
 
 
-@inlined
+@compiled
 def _pair(first: np.uint64, second: np.uint64, factor: np.uint64) -> np.uint64:
     a = _mixed((first ^ second) * factor)
     return _mixed((second ^ a) * factor) * factor
 
 
-@inlined
+@compiled
 def _short_fingerprint(text: np.uint64, size: int) -> np.uint64:
     """Returns the fingerprint of a text of at most eight bytes, given as a little-endian number."""
     length = U64(size)
@@ -76,7 +75,7 @@ def _short_fingerprint(text: np.uint64, size: int) -> np.uint64:
     return _K2
 
 
-@inlined
+@compiled
 def _short_decimal(number: np.uint64) -> tuple[np.uint64, Any]:
     """Returns the decimal digits of a number below 10**8, as a little-endian number of characters; and their count.
 
@@ -92,7 +91,7 @@ def _short_decimal(number: np.uint64) -> tuple[np.uint64, Any]:
     return (digits | U64(0x3030303030303030)) >> U64(8 * absent), 8 - absent
 
 
-@inlined
+@compiled
 def _fingerprint(data: Bytes, at: int, size: int) -> np.uint64:
     """Returns the fingerprint of the ``size`` bytes, of at most `LONGEST`, at a position."""
     length = U64(size)

@@ -7,15 +7,15 @@ from __future__ import annotations
 
 import numpy as np
 
-from headwater.tables.compiled import add_reals, compiled, copy_numbers, inlined
-from headwater.tables.hashing import U64, Reals, Words, mix, owner_of, slots_for
+from headwater.tables.compiled import U64, Matrix, Reals, Words, add_reals, compiled, copy_numbers
+from headwater.tables.hashing import mix, owner_of, slots_for
 
 _REAL_BYTES = 4
 _WORD_BYTES = 8
 
 
 @compiled
-def divide(ids: Words, checks: Words, ends: Words, tasks: int) -> tuple[Words, Words, Words, Words]:
+def divide(ids: Words, checks: Words, ends: Words, tasks: int) -> tuple[Words, Words, Words, Matrix[np.int64]]:
     """Finds the distinct keys of ids, and sorts them by task.
 
     Args:
@@ -59,12 +59,13 @@ def divide(ids: Words, checks: Words, ends: Words, tasks: int) -> tuple[Words, W
         if tasks > 1:
             _by_task(words[total : total + count], seconds[total : total + count], inverse[first : ends[t]], bounds[t])
         bounds[t, 0], bounds[t, tasks] = 0, count
-        bounds[t] += total
+        for task in range(tasks + 1):
+            bounds[t, task] += total
         first, total = ends[t], total + count
     return words[:total].copy(), seconds[:total].copy(), inverse, bounds
 
 
-@inlined
+@compiled
 def _by_task(words: Words, seconds: Words, inverse: Words, bounds: Words) -> None:
     """Sorts the keys of one table by task."""
     tasks = len(bounds) - 1
@@ -88,7 +89,7 @@ def _by_task(words: Words, seconds: Words, inverse: Words, bounds: Words) -> Non
         inverse[i] = place[inverse[i]]
 
 
-@inlined
+@compiled
 def _size_of(least: int, most: int) -> int:
     if least >= 0 and most < 1 << 8:
         return 1
@@ -100,7 +101,7 @@ def _size_of(least: int, most: int) -> int:
 
 
 @compiled
-def pack_keys(words: Words, bounds: Words, task: int) -> tuple[Words, Words]:
+def pack_keys(words: Words, bounds: Matrix[np.int64], task: int) -> tuple[Words, Words]:
     """Packs a task's keys with as few bytes per key as each table's keys allow.
 
     Args:
@@ -139,12 +140,13 @@ def pack_keys(words: Words, bounds: Words, task: int) -> tuple[Words, Words]:
             for i in range(count):
                 numbers[i] = words[first + i]
         else:
-            part[:] = words[first : first + count]
+            for i in range(count):
+                part[i] = words[first + i]
         at += len(part)
     return packed, sizes
 
 
-@inlined
+@compiled
 def _room(count: int, size: int) -> int:
     """Returns the number of words for ``count`` keys of ``size`` bytes."""
     return (count * size + _WORD_BYTES - 1) // _WORD_BYTES
@@ -176,13 +178,14 @@ def unpack_keys(packed: Words, counts: Words, sizes: Words) -> Words:
             for i in range(counts[t]):
                 words[first + i] = numbers[i]
         else:
-            words[first : first + counts[t]] = part
+            for i in range(counts[t]):
+                words[first + i] = part[i]
         at += len(part)
         first += counts[t]
     return words
 
 
-@inlined
+@compiled
 def _places(bounds: Words, dims: Words) -> Words:
     """Returns the start of each table's rows among each task's numbers, [tables, tasks]."""
     places = np.empty((len(bounds), bounds.shape[1] - 1), np.int64)
@@ -194,7 +197,7 @@ def _places(bounds: Words, dims: Words) -> Words:
     return places
 
 
-@inlined
+@compiled
 def _task_of(bounds: Words, t: int, key: int) -> int:
     task = 0
     while bounds[t, task + 1] <= key:
@@ -203,7 +206,7 @@ def _task_of(bounds: Words, t: int, key: int) -> int:
 
 
 @compiled
-def gather(arrived: Words, bounds: Words, dims: Words, inverse: Words, ends: Words, out: Reals) -> None:
+def gather(arrived: Words, bounds: Matrix[np.int64], dims: Words, inverse: Words, ends: Words, out: Reals) -> None:
     """Expands the rows of distinct keys, as received from the tasks, to the rows of all ids.
 
     Args:
@@ -226,7 +229,7 @@ def gather(arrived: Words, bounds: Words, dims: Words, inverse: Words, ends: Wor
 
 
 @compiled
-def add_up(gradients: Words, bounds: Words, dims: Words, inverse: Words, ends: Words) -> tuple[Reals, int]:
+def add_up(gradients: Words, bounds: Matrix[np.int64], dims: Words, inverse: Words, ends: Words) -> tuple[Reals, int]:
     """Sums the gradients of equal keys in the order of the ids, so that the result is reproducible.
 
     Args:

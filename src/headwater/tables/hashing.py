@@ -13,12 +13,7 @@ from typing import Any, Final, cast
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled, inlined
-
-Words = NDArray[np.int64]
-Reals = NDArray[np.float32]
-#: The type of 64-bit numbers in compiled functions.
-U64: Any = np.uint64
+from headwater.tables.compiled import U64, Matrix, Words, compiled
 
 _GOLDEN: Final[Any] = np.uint64(0x9E3779B97F4A7C15)
 _FIRST: Final[Any] = np.uint64(0xBF58476D1CE4E5B9)
@@ -29,8 +24,8 @@ _LOW: Final[object] = np.uint64(0xFFFFFFFF)
 _OWNER: Final[Any] = np.uint64(0xD6E8FEB86659FD93)
 
 
-@inlined
-def mix(word: int) -> int:
+@compiled
+def mix(word: int) -> np.uint64:
     """Mixes a word, one to one: each bit depends on every bit of ``word`` (SplitMix64, Steele and others, 2014)."""
     x = U64(word) + _GOLDEN
     x = (x ^ (x >> U64(30))) * _FIRST
@@ -38,14 +33,14 @@ def mix(word: int) -> int:
     return x ^ (x >> U64(31))
 
 
-@inlined
+@compiled
 def share(word: object, parts: int) -> Any:
     """Maps the low half of ``word``, a hash, to a number below ``parts``, evenly."""
     # A multiplication and a shift, which are faster than a remainder.
     return np.int64(((U64(word) & _LOW) * U64(parts)) >> U64(32))
 
 
-@inlined
+@compiled
 def slots_for(count: int) -> int:
     """Returns the size of an open-addressing index for ``count`` keys: a power of two, of which the keys fill at most
     half."""
@@ -55,7 +50,7 @@ def slots_for(count: int) -> int:
     return size
 
 
-@inlined
+@compiled
 def owner_of(key: int, tasks: int) -> Any:
     """Returns the task, of ``tasks``, that owns a key."""
     return share(mix(np.int64(U64(key) ^ _OWNER)), tasks)
@@ -119,7 +114,7 @@ def extent(numbers: Words) -> tuple[int, int]:
 
 
 @compiled
-def add_up(rows: Reals, inverse: Words, count: int) -> Reals:
+def add_up(rows: Matrix[np.float32], inverse: Words, count: int) -> Matrix[np.float32]:
     """Sums the rows [n, dim] with equal numbers in ``inverse``, in order; returns [count, dim]."""
     total = np.zeros((count, rows.shape[1]), np.float32)
     for i in range(len(inverse)):
@@ -129,12 +124,12 @@ def add_up(rows: Reals, inverse: Words, count: int) -> Reals:
     return total
 
 
-@inlined
+@compiled
 def _left(x: int, bits: int) -> int:
     return (x << U64(bits)) | (x >> U64(64 - bits))
 
 
-@inlined
+@compiled
 def _round(a: Any, b: object, c: Any, d: Any) -> object:
     a = a + b
     c = c + d
@@ -149,7 +144,7 @@ def _round(a: Any, b: object, c: Any, d: Any) -> object:
 
 
 @compiled
-def siphash(data: NDArray[np.uint8], ends: Words, low: int, high: int, words: Words) -> None:
+def siphash(data: NDArray[np.uint8], ends: Words, low: int, high: int, words: Matrix[np.int64]) -> None:
     """Hashes consecutive pieces of ``data`` with 128-bit SipHash-2-4.
 
     Args:

@@ -12,11 +12,11 @@ from typing import TYPE_CHECKING, Any, Final
 
 import numpy as np
 
-from headwater.tables.compiled import inlined
-from headwater.tables.hashing import U64, mix
+from headwater.tables.compiled import U64, compiled
+from headwater.tables.hashing import mix
 
 if TYPE_CHECKING:
-    from headwater.tables.hashing import Reals
+    from headwater.tables.compiled import Reals
 
 
 CONSTANT: Final = 0
@@ -51,20 +51,20 @@ class Initializer:
 KINDS: Final = {"constant": CONSTANT, "uniform": UNIFORM, "normal": NORMAL, "truncated_normal": TRUNCATED}
 
 
-@inlined
+@compiled
 def _uniform(word: int) -> float:
     """Returns a real number in (0, 1) from a word's high 53 bits."""
     return (np.float64(word >> U64(11)) + 0.5) * (1.0 / 9007199254740992.0)
 
 
-@inlined
+@compiled
 def _normal(state: Reals, at: int) -> float:
     """Returns a standard normal number (Box and Muller, 1958)."""
     radius = math.sqrt(-2.0 * math.log(_uniform(mix(np.int64(state + U64(2 * at))))))
     return radius * math.cos(2.0 * math.pi * _uniform(mix(np.int64(state + U64(2 * at + 1)))))
 
 
-@inlined
+@compiled
 def fill_row(values: Any, start: int, dim: int, kind: int, a: float, b: float, seed: int, key: int, check: int) -> None:
     """Writes a new row to ``values[start : start + dim]``."""
     state = mix(np.int64(mix(np.int64(mix(key) ^ U64(seed))) ^ U64(check)))

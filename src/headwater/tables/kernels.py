@@ -13,20 +13,23 @@ returns the need of one of them.
 from __future__ import annotations
 
 import numpy as np
+from numpy.typing import NDArray
 
 from headwater.tables import fields as f
 from headwater.tables.compiled import (
+    Matrix,
+    Reals,
+    Words,
     add,
     compiled,
     copy_numbers,
     grid_at,
-    inlined,
     reals_at,
     try_lock,
     unlock,
     words_at,
 )
-from headwater.tables.hashing import Reals, Words, mix
+from headwater.tables.hashing import mix
 from headwater.tables.initializers import fill_row
 from headwater.tables.optimizers import catch_up, update_row
 from headwater.tables.policies import admitted_by_chance
@@ -107,7 +110,7 @@ def by_shard(keys: Words, ends: Words, shards: Words) -> tuple[Words, Words, Wor
     return order, cursor, stop
 
 
-@inlined
+@compiled
 def _look_up_in(
     handle: Words,
     keys: Words,
@@ -200,7 +203,7 @@ def _look_up_in(
     return result
 
 
-@inlined
+@compiled
 def _update_in(
     handle: Words,
     keys: Words,
@@ -279,7 +282,7 @@ def needed(result: int) -> tuple[int, int]:
 
 @compiled
 def look_up(
-    handles: Words,
+    handles: Matrix[np.int64],
     keys: Words,
     checks: Words,
     ends: Words,
@@ -310,7 +313,14 @@ def look_up(
 
 @compiled
 def update(
-    handles: Words, keys: Words, checks: Words, ends: Words, order: Words, cursor: Words, stop: Words, gradients: Reals
+    handles: Matrix[np.int64],
+    keys: Words,
+    checks: Words,
+    ends: Words,
+    order: Words,
+    cursor: Words,
+    stop: Words,
+    gradients: Reals,
 ) -> int:
     """Updates rows of distinct keys of several tables once.
 
@@ -332,15 +342,15 @@ def update(
 
 @compiled
 def read_records(
-    directory: Words,
+    directory: Matrix[np.int64],
     shape: Words,
     keys: Words,
     checks: Words,
     order: Words,
     cursor: Words,
     stop: Words,
-    out: Reals,
-    known: Words,
+    out: Matrix[np.float32],
+    known: NDArray[np.bool_],
 ) -> int:
     """Copies records (values and state) of keys to ``out`` [n, width]; sets ``known`` [n] to 1 where a row exists."""
     words, width = shape[WORDS], shape[WIDTH]
@@ -369,15 +379,15 @@ def read_records(
 
 @compiled
 def write_records(
-    directory: Words,
+    directory: Matrix[np.int64],
     shape: Words,
-    reals: Reals,
+    reals: NDArray[np.float64],
     keys: Words,
     checks: Words,
     order: Words,
     cursor: Words,
     stop: Words,
-    records: Reals,
+    records: Matrix[np.float32],
     uses: Words,
     step: int,
 ) -> int:
@@ -434,7 +444,7 @@ def write_records(
 
 
 @compiled
-def all_finite(gradients: Reals) -> int:
+def all_finite(gradients: Matrix[np.float32]) -> int:
     """Returns the first row with a number that is not finite, or -1."""
     for i in range(gradients.shape[0]):
         # NaN · 0 and ∞ · 0 are NaN, and every other number times 0 is 0.

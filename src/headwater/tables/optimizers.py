@@ -31,8 +31,7 @@ from typing import Any, Final
 
 import numpy as np
 
-from headwater.tables.compiled import damped_adagrad_reals, inlined
-from headwater.tables.hashing import Reals
+from headwater.tables.compiled import Reals, compiled, damped_adagrad_reals
 
 _REAL_BYTES: Final = 4
 #: The number of past steps for which Adam's rates are kept.
@@ -162,7 +161,7 @@ def step_rate(optimizer: AnyOptimizer, rate: float, step: int) -> float:
     return rate * math.sqrt(1.0 - beta_2**step) / (1.0 - beta_1**step)
 
 
-@inlined
+@compiled
 def catch_up(values: Any, at: int, dim: int, kind: int, hyper: Reals, rates: Reals, since: int, now: int) -> None:
     """Applies to a row the steps after ``since`` up to ``now``, in which it had no gradient."""
     missed = now - since
@@ -215,7 +214,7 @@ def catch_up(values: Any, at: int, dim: int, kind: int, hyper: Reals, rates: Rea
                 values[at + 2 * dim + j] *= v_left
 
 
-@inlined
+@compiled
 def update_row(values: Any, at: int, dim: int, kind: int, hyper: Any, rate: float, gradients: Any, row: int) -> None:
     """Applies ``gradients[row]`` to the record at ``values[at]``: the row, then the parts of its state."""
     eta = np.float32(rate)

@@ -22,7 +22,7 @@ from numpy.typing import NDArray
 
 from headwater.data.io import crc32c, files
 from headwater.errors import DataLossError
-from headwater.tables.hashing import Reals, Words
+from headwater.tables.compiled import Reals, Words
 
 _MAGIC: Final = b"HWTABLE1"
 _MAX_HEADER: Final = 16 << 20

@@ -3,13 +3,13 @@
 from __future__ import annotations
 
 from dataclasses import dataclass
-from typing import Any, Final, Protocol
+from typing import Final, Protocol
 
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.tables.compiled import inlined
-from headwater.tables.hashing import U64, mix
+from headwater.tables.compiled import U64, compiled
+from headwater.tables.hashing import mix
 
 Numbers = NDArray[np.int64]
 
@@ -51,14 +51,14 @@ class Admission:
         return SIGHTINGS if self.sightings > 1 else CHANCE if self.probability < 1.0 else ALWAYS
 
 
-@inlined
-def admitted_by_chance(seed: int, key: int, step: int, probability: float) -> Any:
+@compiled
+def admitted_by_chance(seed: int, key: int, step: int, probability: float) -> bool:
     """Returns whether ``key`` is admitted at this sighting."""
     word = mix(np.int64(mix(np.int64(mix(key) ^ U64(seed))) ^ U64(step)))
-    return np.float64(word >> U64(11)) * (1.0 / 9007199254740992.0) < probability
+    return bool(np.float64(word >> U64(11)) * (1.0 / 9007199254740992.0) < probability)
 
 
-@inlined
+@compiled
 def should_promote(used_before: int, least_used: int) -> bool:
     """Returns whether a row in the file, which is used now, replaces a row in memory.
 

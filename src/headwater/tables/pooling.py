@@ -4,12 +4,11 @@ from __future__ import annotations
 
 import numpy as np
 
-from headwater.tables.compiled import compiled, inlined
-from headwater.tables.hashing import U64, Reals, Words
+from headwater.tables.compiled import U64, Matrix, Reals, Words, compiled, reals_at
 
 
 @compiled
-def pool(rows: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int) -> Reals:
+def pool(rows: Matrix[np.float32], inverse: Words, offsets: Words, weights: Reals, kind: int) -> Matrix[np.float32]:
     """Pools the rows of bags.
 
     Args:
@@ -24,7 +23,7 @@ def pool(rows: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int)
     """
     bags, dim = len(offsets) - 1, rows.shape[1]
     out = np.zeros((bags, dim), np.float32)
-    sums, given = out.reshape(-1), rows.reshape(-1)
+    sums, given = reals_at(out.ctypes.data, out.size), reals_at(rows.ctypes.data, rows.size)
     for bag in range(bags):
         divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
         for i in range(offsets[bag], offsets[bag + 1]):
@@ -36,11 +35,13 @@ def pool(rows: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int)
 
 
 @compiled
-def pool_gradients(gradients: Reals, inverse: Words, offsets: Words, weights: Reals, kind: int, count: int) -> Reals:
+def pool_gradients(
+    gradients: Matrix[np.float32], inverse: Words, offsets: Words, weights: Reals, kind: int, count: int
+) -> Matrix[np.float32]:
     """Returns the gradients of ``count`` distinct rows, [count, dim], from the gradients of their bags, [bags, dim]."""
     dim = gradients.shape[1]
     total = np.zeros((count, dim), np.float32)
-    sums, given = total.reshape(-1), gradients.reshape(-1)
+    sums, given = reals_at(total.ctypes.data, total.size), reals_at(gradients.ctypes.data, gradients.size)
     for bag in range(len(offsets) - 1):
         divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
         for i in range(offsets[bag], offsets[bag + 1]):
@@ -60,7 +61,7 @@ def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
     return out
 
 
-@inlined
+@compiled
 def _divisor(start: int, stop: int, weights: Reals, kind: int) -> object:
     """Returns the divisor of a bag's sum; 1 where that would be 0."""
     if kind == 0 or start == stop:

@@ -5,13 +5,14 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled, inlined
+from headwater.tables.compiled import compiled
 
 U32: Any = np.uint32
 
 
-@inlined
+@compiled
 def _mixed(first: Any, second: Any, a: int, b: int, c: int, d: int) -> Any:
     """Computes four rounds, with rotations by ``a`` to ``d`` bits."""
     for left in (a, b, c, d):
@@ -21,7 +22,7 @@ def _mixed(first: Any, second: Any, a: int, b: int, c: int, d: int) -> Any:
 
 
 @compiled
-def threefry(word0: Any, word1: Any, first: Any, second: Any) -> None:
+def threefry(word0: np.uint32, word1: np.uint32, first: NDArray[np.uint32], second: NDArray[np.uint32]) -> None:
     """Replaces counters, two vectors of uint32, by the random words of Threefry-2x32 with 20 rounds for a key."""
     word2 = word0 ^ word1 ^ U32(0x1BD11BDA)
     for i in range(len(first)):

@@ -5,14 +5,14 @@ from __future__ import annotations
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled
-from headwater.tables.hashing import U64, Words, mix, slots_for
+from headwater.tables.compiled import U64, Matrix, Words, compiled
+from headwater.tables.hashing import mix, slots_for
 
 
 @compiled
 def route(
-    ids: Words, ends: Words, sizes: Words, by_ranges: NDArray[np.bool_], room: Words, none: object
-) -> tuple[int, Words, Words, NDArray[np.int32]]:
+    ids: Words, ends: Words, sizes: Matrix[np.int64], by_ranges: NDArray[np.bool_], room: Matrix[np.int64], none: int
+) -> tuple[int, Matrix[np.int64], Words, NDArray[np.int32]]:
     """Divides the ids of lookups in several tables among the tables' parts. Equal ids of a lookup are one request.
 
     Args:

@@ -11,8 +11,8 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.tables import fields as f
-from headwater.tables.compiled import doubles_at, inlined, numbers_at, prefetch, reals_at, words_at
-from headwater.tables.hashing import U64, Reals, Words, mix, share
+from headwater.tables.compiled import U64, Reals, Words, compiled, doubles_at, numbers_at, prefetch, reals_at, words_at
+from headwater.tables.hashing import mix, share
 from headwater.tables.initializers import fill_row
 from headwater.tables.policies import should_promote
 
@@ -52,20 +52,20 @@ _LINE_BYTES: Final = 64
 PREFETCH_ROWS: Final = 32
 
 
-@inlined
+@compiled
 def shard_of(hashed: int, shards: int) -> Any:
     """Returns the shard of a key, from the high bits of its hash; the low half selects the slot in the shard."""
     return np.int64(((U64(hashed) >> U64(40)) * U64(shards)) >> U64(24))
 
 
-@inlined
+@compiled
 def tag_of(hashed: int, shift: int) -> int:
     """Returns the bits of a key's hash that are stored in its slot. These bits exclude most other keys without reading
     the keys."""
     return (U64(hashed) >> U64(8)) & U64((1 << (32 - shift)) - 1)
 
 
-@inlined
+@compiled
 def find(d: Words, words: int, hashed: int, key: int, check: int) -> int:
     """Returns the slot of a key in a shard; for a missing key the free slot as a negative number, ``-1 - slot``."""
     slots = d[f.SLOTS]
@@ -88,14 +88,14 @@ def find(d: Words, words: int, hashed: int, key: int, check: int) -> int:
             at = 0
 
 
-@inlined
+@compiled
 def row_in(d: Any, at: int) -> Any:
     """Returns the row in a slot."""
     index = numbers_at(d[f.INDEX], d[f.SLOTS])
     return np.int64(U64(index[at]) & U64((1 << d[f.SHIFT]) - 1)) - 1
 
 
-@inlined
+@compiled
 def record(d: Any, row: int, width: int) -> Any:
     """Returns a row's record: its values and its optimizer's state."""
     size = width * ROW_WORD_BYTES
@@ -104,7 +104,7 @@ def record(d: Any, row: int, width: int) -> Any:
     return reals_at(d[f.COLD] + (row - d[f.HOT]) * size, width)
 
 
-@inlined
+@compiled
 def bring_near(d: Words, words: int, width: int, keys: Words, order: Words, first: int, last: int) -> None:
     """Prefetches the memory of a shard's keys ``order[first:last]``.
 
@@ -131,13 +131,13 @@ def bring_near(d: Words, words: int, width: int, keys: Words, order: Words, firs
                 prefetch(d[f.VALUES] + row * size + place)
 
 
-@inlined
+@compiled
 def record_bytes(words: int, width: int) -> int:
     """Returns the size of a record in the log, in bytes: the row's words, then its values, rounded up to words."""
     return words * WORD + (width * ROW_WORD_BYTES + 7) // 8 * 8
 
 
-@inlined
+@compiled
 def keep_old(d: Words, row: int, words: int, width: int) -> None:
     """Copies a row into the log before the row changes, if a running save still needs it. The log must have room."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
@@ -160,29 +160,29 @@ def keep_old(d: Words, row: int, words: int, width: int) -> None:
     d[f.LOG_USED] += 1
 
 
-@inlined
+@compiled
 def use_of(count: int, step: int, bits: int) -> int:
     """Returns the use word of a row that was used ``count`` times, last at ``step``."""
     return (step << f.STEP_SHIFT) | (min(count, f.COUNT_MASK) << f.COUNT_SHIFT) | bits
 
 
-@inlined
+@compiled
 def count_in(use: int) -> int:
     return (use >> f.COUNT_SHIFT) & f.COUNT_MASK
 
 
-@inlined
+@compiled
 def step_in(use: int) -> int:
     return (use >> f.STEP_SHIFT) & 0xFFFFFFFF
 
 
-@inlined
+@compiled
 def has_room(d: Words) -> bool:
     """Returns whether a row may be made: there is memory for it, and the index stays below four fifths full."""
     return (d[f.FREE] >= 0 or d[f.ROWS] < d[f.CAPACITY]) and 5 * (d[f.LIVE] + 1) <= 4 * d[f.SLOTS]
 
 
-@inlined
+@compiled
 def _allocate_row(d: Words, words: int) -> int:
     row = d[f.FREE]
     if row >= 0:
@@ -194,7 +194,7 @@ def _allocate_row(d: Words, words: int) -> int:
     return row
 
 
-@inlined
+@compiled
 def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, shape: Any, reals: Reals) -> int:
     """Creates the row of a key at a free slot, with initial values and no uses; returns the row."""
     words, width, dim = shape[WORDS], shape[WIDTH], shape[DIM]
@@ -215,7 +215,7 @@ def make_row(d: Words, at: int, hashed: int, key: int, check: int, step: int, sh
     return row
 
 
-@inlined
+@compiled
 def count_sighting(d: Words, key: int) -> int:
     """Counts a sighting of a key without a row; returns the number of its sightings."""
     slots = d[f.CANDIDATE_SLOTS]
@@ -232,7 +232,7 @@ def count_sighting(d: Words, key: int) -> int:
     return seen[2 * at + 1]
 
 
-@inlined
+@compiled
 def sightings_of(d: Words, key: int) -> int:
     """Returns the number of counted sightings of a key without a row."""
     slots = d[f.CANDIDATE_SLOTS]
@@ -243,7 +243,7 @@ def sightings_of(d: Words, key: int) -> int:
     return seen[2 * at + 1]
 
 
-@inlined
+@compiled
 def _forget(d: Words, seen: Words, slots: int) -> None:
     """Halves all counts until at most half of the slots are in use."""
     old = seen.copy()
@@ -261,7 +261,7 @@ def _forget(d: Words, seen: Words, slots: int) -> None:
                 d[f.CANDIDATES_USED] += 1
 
 
-@inlined
+@compiled
 def _swap(d: Words, row: int, other: int, words: int, width: int) -> None:
     """Swaps two rows."""
     keep_old(d, row, words, width)
@@ -286,7 +286,7 @@ def _swap(d: Words, row: int, other: int, words: int, width: int) -> None:
         two[j] = value
 
 
-@inlined
+@compiled
 def slot_of(d: Words, row: int, words: int) -> int:
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     key = meta[row * words]
@@ -294,7 +294,7 @@ def slot_of(d: Words, row: int, words: int) -> int:
     return find(d, words, mix(key), key, check)
 
 
-@inlined
+@compiled
 def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int:
     """Moves a row from the file to memory if a row there is less recently used; returns its new number."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
@@ -315,14 +315,14 @@ def promote(d: Words, row: int, used_before: int, words: int, width: int) -> int
     return chosen
 
 
-@inlined
+@compiled
 def log_has_room(d: Words) -> bool:
     """Returns whether the log has room for one more key, or no save needs the log."""
     # For one key, up to three rows are copied: its own, and the two rows that `promote` swaps.
     return d[f.SAVING] == 0 or d[f.LOG_USED] + 3 <= d[f.LOG_ROOM]
 
 
-@inlined
+@compiled
 def parameters_of(handle: Words) -> Any:
     """Returns the parameters of a handle's table: integers, real numbers, hyperparameters, and rates by step."""
     shape = words_at(handle[SHAPE], SHAPE_SIZE)

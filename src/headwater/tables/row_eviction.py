@@ -12,7 +12,7 @@ from typing import Final
 import numpy as np
 
 from headwater.tables import fields as f
-from headwater.tables.hashing import Words
+from headwater.tables.compiled import Words
 from headwater.tables.policies import Eviction
 from headwater.tables.shards import Shards
 

@@ -14,8 +14,7 @@ from typing import Any, Final, Literal, get_args
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled
-from headwater.tables.hashing import Reals
+from headwater.tables.compiled import Matrix, Reals, compiled
 
 Format = Literal["float32", "bfloat16", "int8"]
 FORMATS: Final[tuple[Format, ...]] = get_args(Format)
@@ -68,7 +67,7 @@ def decode(arrived: NDArray[Any], dim: int, form: Format) -> Reals:
 
 
 @compiled
-def _halves(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
+def _halves(bits: Matrix[np.uint32]) -> Matrix[np.uint16]:
     out = np.empty(bits.shape, np.uint16)
     for i in range(bits.shape[0]):
         for j in range(bits.shape[1]):
@@ -81,7 +80,7 @@ def _halves(bits: NDArray[np.uint32]) -> NDArray[np.uint16]:
 
 
 @compiled
-def _bytes(rows: Reals) -> NDArray[np.int8]:
+def _bytes(rows: Matrix[np.float32]) -> Matrix[np.int8]:
     n, dim = rows.shape
     out = np.empty((n, dim + 4), np.int8)
     scale = np.empty(1, np.float32)

@@ -10,28 +10,16 @@ from __future__ import annotations
 from typing import Any
 
 import numpy as np
+from numpy.typing import NDArray
 
-from headwater.tables.compiled import compiled
-from headwater.tables.hashing import U64, Reals, Words, mix, slots_for
-
-
-class _Memory:
-    """Memory of an array, described as writable."""
-
-    def __init__(self, array: Any) -> None:
-        self._array = array  # keeps the memory
-        described: dict[str, Any] = array.__array_interface__
-        self.__array_interface__: dict[str, Any] = {**described, "data": (described["data"][0], False)}
+from headwater.tables.compiled import U64, Reals, Words, compiled
+from headwater.tables.hashing import mix, slots_for
 
 
 def flat(array: Any, dtype: Any) -> Any:
-    """Returns the elements as a contiguous, writable vector: one type of argument, for which a loop is compiled once.
-
-    The vector shares memory with ``array`` if ``array`` is contiguous and of type ``dtype``, even if ``array`` is
-    read-only, as the values of variables are. A loop must not write to an argument that may be read-only.
-    """
-    vector = np.ascontiguousarray(array, dtype).reshape(-1)
-    return vector if vector.flags.writeable else np.asarray(_Memory(vector))
+    """Returns the elements as a contiguous vector, which shares memory with ``array`` if that is contiguous and of type
+    ``dtype``."""
+    return np.ascontiguousarray(array, dtype).reshape(-1)
 
 
 @compiled
@@ -45,7 +33,7 @@ def add_rows(target: Reals, places: Words, rows: Reals, width: int) -> None:
 
 @compiled
 def sum_segments(
-    data: Reals, rows: int, width: int, chosen: Words, segments: Words, count: int, power: Any
+    data: Reals, rows: int, width: int, chosen: Words, segments: Words, count: int, power: float
 ) -> tuple[bool, Reals]:
     """Adds up chosen rows by segment, and divides each sum by a power of the segment's number of rows.
 
@@ -86,7 +74,7 @@ def sum_segments(
 
 @compiled
 def share_segments(
-    grad: Reals, count: int, width: int, chosen: Words, segments: Words, rows: int, power: Any
+    grad: Reals, count: int, width: int, chosen: Words, segments: Words, rows: int, power: float
 ) -> tuple[bool, Reals]:
     """Returns the gradient of the ``data`` of `sum_segments`, after a boolean, whether all numbers are in range.
 
@@ -113,7 +101,7 @@ def share_segments(
 
 
 @compiled
-def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, rate: object) -> None:
+def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, rate: np.float32) -> None:
     """Updates rows by Adagrad: a ← a + g², θ ← θ − g·η / √a.
 
     Args:
@@ -136,7 +124,14 @@ def adagrad(var: Reals, accum: Reals, grad: Reals, places: Words, width: int, ra
 
 @compiled
 def adam(
-    var: Reals, m: Reals, v: Reals, grad: Reals, rate: object, rest1: object, rest2: object, epsilon: object
+    var: Reals,
+    m: Reals,
+    v: Reals,
+    grad: Reals,
+    rate: np.float32,
+    rest1: np.float32,
+    rest2: np.float32,
+    epsilon: np.float32,
 ) -> None:
     """Updates all numbers by Adam: m ← m + (g − m)·(1 − β₁); v ← v + (g² − v)·(1 − β₂); θ ← θ − m·η / (√v + ε).
 
@@ -155,7 +150,7 @@ def adam(
 
 
 @compiled
-def adam_step(var: Reals, m: Reals, v: Reals, rate: object, epsilon: object) -> None:
+def adam_step(var: Reals, m: Reals, v: Reals, rate: np.float32, epsilon: np.float32) -> None:
     """Changes all numbers as `adam` does, with unchanged means m and v."""
     for i in range(len(var)):
         var[i] -= m[i] * rate / (np.sqrt(v[i]) + epsilon)
@@ -163,7 +158,15 @@ def adam_step(var: Reals, m: Reals, v: Reals, rate: object, epsilon: object) -> 
 
 @compiled
 def ftrl(
-    var: Reals, accum: Reals, linear: Reals, grad: Reals, places: Words, width: int, rate: object, l1: object, l2: Any
+    var: Reals,
+    accum: Reals,
+    linear: Reals,
+    grad: Reals,
+    places: Words,
+    width: int,
+    rate: np.float32,
+    l1: np.float32,
+    l2: np.float32,
 ) -> None:
     """Updates rows by FTRL with a learning rate power of -0.5; arguments as for `adagrad`, with linear terms and
     regularisation."""
@@ -186,7 +189,9 @@ def ftrl(
 
 
 @compiled
-def distinct_bags(ids: Words, indices: Words, rows: int, default: int, fills: Any) -> Any:
+def distinct_bags(
+    ids: Words, indices: Words, rows: int, default: int, fills: bool
+) -> tuple[Words, NDArray[np.int32], NDArray[np.int32], NDArray[np.bool_], int]:
     """Sorts ids into bags by row, drops negative ids, adds an id to each empty bag, and finds the distinct ids.
 
     Args:
@@ -231,7 +236,7 @@ def distinct_bags(ids: Words, indices: Words, rows: int, default: int, fills: An
 
 
 @compiled
-def _numbered(ids: Words) -> Any:
+def _numbered(ids: Words) -> tuple[Words, NDArray[np.int32]]:
     """Returns the distinct ids in order of first occurrence, and the number of each id among these, int32."""
     size = slots_for(len(ids))
     slots = np.full(size, -1, np.int32)

@@ -8,8 +8,20 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.tables import fields as f
-from headwater.tables.compiled import add, compiled, numbers_at, prefetch, reals_at, try_lock, unlock, words_at
-from headwater.tables.hashing import U64, Reals, Words, mix, share
+from headwater.tables.compiled import (
+    U64,
+    Matrix,
+    Words,
+    add,
+    compiled,
+    numbers_at,
+    prefetch,
+    reals_at,
+    try_lock,
+    unlock,
+    words_at,
+)
+from headwater.tables.hashing import mix, share
 from headwater.tables.policies import admitted_by_chance
 from headwater.tables.row_access import (
     ADMISSION,
@@ -38,13 +50,13 @@ _EXAMINED_SLOTS: Final = 6
 
 
 @compiled
-def lock_shard(directory: Words, s: int) -> bool:
+def lock_shard(directory: Matrix[np.int64], s: int) -> bool:
     """Acquires a shard's lock; returns False if it is held."""
     return try_lock(directory.ctypes.data + s * f.FIELDS * WORD)
 
 
 @compiled
-def unlock_shard(directory: Words, s: int) -> None:
+def unlock_shard(directory: Matrix[np.int64], s: int) -> None:
     """Releases a shard's lock."""
     unlock(directory.ctypes.data + s * f.FIELDS * WORD)
 
@@ -69,7 +81,7 @@ def reindex(d: Words, words: int, old: int, old_slots: int, old_shift: int) -> N
 
 
 @compiled
-def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
+def remove(directory: Matrix[np.int64], s: int, shape: Words, rows: Words) -> None:
     """Frees rows of a shard, which must be locked; its log and its list of removed keys must have room for all."""
     words, width = shape[WORDS], shape[WIDTH]
     d = directory[s]
@@ -120,7 +132,7 @@ def remove(directory: Words, s: int, shape: Words, rows: Words) -> None:
 
 
 @compiled
-def read_keys(d: Words, words: int, rows: Words) -> Words:
+def read_keys(d: Words, words: int, rows: Words) -> Matrix[np.int64]:
     """Returns the keys of rows of a locked shard, [n, 2]; second words are 0 where keys have one word."""
     meta = words_at(d[f.META], d[f.CAPACITY] * words)
     out = np.zeros((len(rows), 2), np.int64)
@@ -133,7 +145,13 @@ def read_keys(d: Words, words: int, rows: Words) -> Words:
 
 @compiled
 def rows_to_make(
-    directory: Words, shape: Words, reals: NDArray[np.float64], keys: Words, checks: Words, step: int, looks_up: bool
+    directory: Matrix[np.int64],
+    shape: Words,
+    reals: NDArray[np.float64],
+    keys: Words,
+    checks: Words,
+    step: int,
+    looks_up: bool,
 ) -> tuple[int, int]:
     """Returns the maximum number of rows that a call makes, and the index of the key of the first one.
 
@@ -169,7 +187,9 @@ def rows_to_make(
 
 
 @compiled
-def save_rows(d: Words, shape: Words, first: int, last: int, meta_out: Words, values_out: Reals) -> tuple[int, int]:
+def save_rows(
+    d: Words, shape: Words, first: int, last: int, meta_out: Matrix[np.int64], values_out: Matrix[np.float32]
+) -> tuple[int, int]:
     """Copies rows that are still to be saved, from row ``first`` on. The shard must be locked.
 
     Args:
@@ -203,7 +223,7 @@ def save_rows(d: Words, shape: Words, first: int, last: int, meta_out: Words, va
 
 
 @compiled
-def read_log(d: Words, shape: Words, first: int, meta_out: Words, values_out: Reals) -> int:
+def read_log(d: Words, shape: Words, first: int, meta_out: Matrix[np.int64], values_out: Matrix[np.float32]) -> int:
     """Copies records of the log from number ``first`` on; returns how many. The shard must be locked."""
     words, width = shape[WORDS], shape[WIDTH]
     size = record_bytes(words, width)
@@ -220,7 +240,7 @@ def read_log(d: Words, shape: Words, first: int, meta_out: Words, values_out: Re
 
 
 @compiled
-def read_meta(d: Words, words: int, rows: int) -> Words:
+def read_meta(d: Words, words: int, rows: int) -> Matrix[np.int64]:
     """Returns a copy of the words of a locked shard's first rows, [rows, words]."""
     out = np.empty((rows, words), np.int64)
     meta = words_at(d[f.META], rows * words)
@@ -241,7 +261,7 @@ def read_uses(d: Words, words: int, rows: Words) -> Words:
 
 
 @compiled
-def read_gone(d: Words) -> Words:
+def read_gone(d: Words) -> Matrix[np.int64]:
     """Returns a copy of the removed keys, [n, 2]."""
     count = d[f.REMOVED_USED]
     out = np.empty((count, 2), np.int64)
@@ -253,7 +273,7 @@ def read_gone(d: Words) -> Words:
 
 
 @compiled
-def rows_of(directory: Words, s: int, shape: Words, keys: Words, checks: Words) -> Words:
+def rows_of(directory: Matrix[np.int64], s: int, shape: Words, keys: Words, checks: Words) -> Words:
     """Returns the rows of keys in a locked shard; missing keys are skipped."""
     found = np.empty(len(keys), np.int64)
     count = 0

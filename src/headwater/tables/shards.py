@@ -13,7 +13,7 @@ from numpy.typing import NDArray
 
 from headwater.tables import fields as f
 from headwater.tables import row_access, shard_kernels
-from headwater.tables.hashing import Words
+from headwater.tables.compiled import Words
 from headwater.tables.memory import Block
 
 _FIRST_SLOTS: Final = 64

@@ -23,8 +23,9 @@ from numpy.typing import NDArray
 from headwater.data.io import checked_json, files
 from headwater.errors import DataLossError, FailedPreconditionError, InvalidArgumentError, NotFoundError, OpError
 from headwater.tables import fields as f
+from headwater.tables.compiled import Reals, Words
 from headwater.tables.description import TableConfig
-from headwater.tables.hashing import Reals, Words, owners
+from headwater.tables.hashing import owners
 from headwater.tables.optimizers import HISTORY
 from headwater.tables.parts import END, GONE, ROWS, Part, PartReader, write_header, write_piece
 from headwater.tables.table import Keys, Table

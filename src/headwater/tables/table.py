@@ -21,8 +21,9 @@ from numpy.typing import NDArray
 from headwater.errors import FailedPreconditionError, InvalidArgumentError, ResourceExhaustedError
 from headwater.tables import fields as f
 from headwater.tables import kernels, pooling, row_access, shard_kernels, together
+from headwater.tables.compiled import Reals, Words
 from headwater.tables.description import TableConfig, TableStatistics
-from headwater.tables.hashing import Reals, Words, add_up, distinct, string_keys
+from headwater.tables.hashing import add_up, distinct, string_keys
 from headwater.tables.initializers import KINDS
 from headwater.tables.optimizers import HISTORY, GeneralOptimizer, step_rate
 from headwater.tables.row_eviction import RowEvictor

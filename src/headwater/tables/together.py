@@ -15,7 +15,7 @@ import numpy as np
 
 from headwater.tables import fields as f
 from headwater.tables import kernels, row_access
-from headwater.tables.hashing import Reals, Words
+from headwater.tables.compiled import Matrix, Reals, Words
 
 if TYPE_CHECKING:
     from headwater.tables.table import Table
@@ -80,12 +80,12 @@ def apply(tables: Sequence[Table], words: Words, checks: Words, counts: Sequence
         handles, ends = _handles(tables, [table.count_update() for table in tables]), np.cumsum(counts, dtype=np.int64)
 
         def call(order: Words, cursor: Words, stop: Words) -> int:
-            return kernels.update(handles, words, checks, ends, order, cursor, stop, gradients)
+            return kernels.update(handles, words, checks, ends, order, cursor, stop, gradients.reshape(-1))
 
         finish(tables, words, ends, call)
 
 
-def _handles(tables: Sequence[Table], steps: Sequence[int]) -> Words:
+def _handles(tables: Sequence[Table], steps: Sequence[int]) -> Matrix[np.int64]:
     handles = np.concatenate([table.handle for table in tables]).reshape(-1, row_access.HANDLE_SIZE)
     handles[:, row_access.STEP] = steps
     return handles

@@ -14,20 +14,21 @@ from __future__ import annotations
 
 from typing import Any, Final
 
-import numba
 import numpy as np
 
 from headwater.tables.compiled import (
+    U64,
+    Callback,
     adagrad_reals,
     add_reals,
+    compiled,
     copy_numbers,
-    inlined,
     numbers_at,
     prefetch,
     reals_at,
     words_at,
 )
-from headwater.tables.hashing import U64, mix, slots_for
+from headwater.tables.hashing import mix, slots_for
 
 #: Words of ``XLA_FFI_CallFrame``.
 _EXTENSION: Final = 1
@@ -55,7 +56,7 @@ _NUMBER_BYTES: Final = 4
 _AHEAD: Final = 8
 
 
-@inlined
+@compiled
 def _asks_for_version(frame: int) -> bool:
     """Returns whether the call only queries the version of the interface, after writing it."""
     extension = words_at(frame, _FRAME_WORDS)[_EXTENSION]
@@ -65,26 +66,26 @@ def _asks_for_version(frame: int) -> bool:
     return True
 
 
-@inlined
+@compiled
 def _argument(frame: int, index: int) -> object:
     """Returns the words of an argument's buffer."""
     arguments = words_at(words_at(frame, _FRAME_WORDS)[_ARGUMENTS], index + 1)
     return words_at(arguments[index], _BUFFER_WORDS)
 
 
-@inlined
+@compiled
 def _result(frame: int, index: int) -> object:
     """Returns the words of a result's buffer."""
     results = words_at(words_at(frame, _FRAME_WORDS)[_RESULTS], index + 1)
     return words_at(results[index], _BUFFER_WORDS)
 
 
-@inlined
+@compiled
 def _length(buffer: Any) -> int:
     return words_at(buffer[_DIMENSIONS], 1)[0]
 
 
-@inlined
+@compiled
 def _elements_of_row(buffer: Any) -> int:
     count = 1
     dimensions = words_at(buffer[_DIMENSIONS], buffer[_RANK])
@@ -93,14 +94,14 @@ def _elements_of_row(buffer: Any) -> int:
     return count
 
 
-@inlined
+@compiled
 def _numbers_of_row(buffer: Any) -> int:
     """Returns the number of 4-byte elements of a row."""
     count = _elements_of_row(buffer)
     return 2 * count if (buffer[_TYPE] & _INT) in _EIGHT_BYTES else count
 
 
-@inlined
+@compiled
 def _gather_rows(frame: int, nearest: bool) -> None:
     source, places, target = _argument(frame, 0), _argument(frame, 1), _result(frame, 0)
     width, length, count = _numbers_of_row(source), _length(source), _length(places)
@@ -118,6 +119,7 @@ def _gather_rows(frame: int, nearest: bool) -> None:
             numbers_at(to + i * row_bytes, width)[:] = 0
 
 
+@Callback
 def _gather_nearest(frame: int) -> int:
     """``rows, indices -> rows[indices]``; the nearest row for an index outside."""
     if not _asks_for_version(frame):
@@ -125,6 +127,7 @@ def _gather_nearest(frame: int) -> int:
     return 0
 
 
+@Callback
 def _gather_or_zeros(frame: int) -> int:
     """``rows, indices -> rows[indices]``; zeros for an index outside."""
     if not _asks_for_version(frame):
@@ -132,7 +135,7 @@ def _gather_or_zeros(frame: int) -> int:
     return 0
 
 
-@inlined
+@compiled
 def _change_rows(frame: int, width: int, change: Any) -> None:
     """Calls ``change`` for each index in order, with that row of the result and the row of values."""
     places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
@@ -143,6 +146,7 @@ def _change_rows(frame: int, width: int, change: Any) -> None:
             change(target[_DATA] + indices[i] * row_bytes, given[_DATA] + i * row_bytes, width)
 
 
+@Callback
 def _put_rows(frame: int) -> int:
     """``rows, indices, values -> rows`` with ``rows[indices] = values``, in place; for equal indices the last wins."""
     if not _asks_for_version(frame):
@@ -150,6 +154,7 @@ def _put_rows(frame: int) -> int:
     return 0
 
 
+@Callback
 def _add_rows(frame: int) -> int:
     """``rows, indices, values -> rows`` with ``rows[indices] += values``, in place, one after the other."""
     if not _asks_for_version(frame):
@@ -157,6 +162,7 @@ def _add_rows(frame: int) -> int:
     return 0
 
 
+@Callback
 def _sum_rows(frame: int) -> int:
     """``rows, indices -> sums, indices``: sums of rows with equal indices, in the order of first occurrences.
 
@@ -187,6 +193,7 @@ def _sum_rows(frame: int) -> int:
     return 0
 
 
+@Callback
 def _adagrad(frame: int) -> int:
     """``rows, squares, rate, gradients, indices -> rows, squares``: an update by Adagrad, in place."""
     if _asks_for_version(frame):
@@ -214,7 +221,6 @@ _HANDLERS: Final = {
     "headwater_sum_rows": _sum_rows,
     "headwater_adagrad": _adagrad,
 }
-_made: dict[str, Any] = {}
 
 
 def address_of(name: str) -> int:
@@ -222,10 +228,4 @@ def address_of(name: str) -> int:
 
     The first call compiles the handler, or loads it from disk.
     """
-    if name not in _made:
-        signature = numba.types.int64(numba.types.int64)
-        try:
-            _made[name] = numba.cfunc(signature, cache=True)(_HANDLERS[name])
-        except RuntimeError:  # numba finds no writable folder
-            _made[name] = numba.cfunc(signature)(_HANDLERS[name])
-    return _made[name].address
+    return _HANDLERS[name].address

@@ -16,6 +16,7 @@ from __future__ import annotations
 import numpy as np
 
 from headwater.graph.registry import HostArray
+from headwater.tables import ctc_loops
 
 
 def paths(
@@ -33,8 +34,6 @@ def paths(
     time, batch, classes = inputs.shape
     if not inputs.size:
         return np.zeros(batch), np.zeros_like(inputs)
-    from headwater.tables import ctc_loops  # noqa: PLC0415  loads numba, only if needed
-
     skip = np.zeros(path.shape, bool)
     skip[:, 3::2] = True if not merge_repeated else path[:, 3::2] != path[:, 1:-2:2]
     stay = path == classes - 1 if not merge_repeated else np.full(path.shape, True)

@@ -21,7 +21,7 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.cores import usable_cores
-from headwater.graph.kernels.compiled_loops import compiled_loops_pay
+from headwater.tables.random_loops import threefry
 
 Array = np.ndarray[Any, Any]
 Key = tuple[int, int]
@@ -77,9 +77,7 @@ def fold_in(key: tuple[int, int], number: int) -> tuple[int, int]:
 
 def _threefry(key: Keys, first: Array, second: Array, spare: Array) -> None:
     """Replaces counters, as two arrays of uint32, by random words; ``spare`` is an array of the same size."""
-    if compiled_loops_pay(_DRAW_NS + _WORD_NS * first.size):
-        from headwater.tables.random_loops import threefry  # noqa: PLC0415  loads numba, only if needed
-
+    if threefry.pays(_DRAW_NS + _WORD_NS * first.size):
         keys = [np.broadcast_to(np.asarray(word, np.uint32), (*first.shape[:-1], 1)).reshape(-1) for word in key]
         rows = len(keys[0]), first.shape[-1]
         for one, other, ones, others in zip(*keys, first.reshape(rows), second.reshape(rows), strict=True):

@@ -13,11 +13,12 @@ from typing import TYPE_CHECKING, Any, Final
 import numpy as np
 
 from headwater.errors import InvalidArgumentError
-from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.pieces import compute_pieces, pieces_of
 from headwater.graph.kernels.registry import ElementRule, NoKernel, element_rule, update_kernel
 from headwater.graph.kernels.rows import add_rows, inside, turns
 from headwater.graph.optimizer_rules import RULES
+from headwater.tables import row_loops
+from headwater.tables.compiled import Compiled
 
 if TYPE_CHECKING:
     from headwater.graph.registry import HostArray
@@ -142,33 +143,31 @@ _DENSE_NS: Final = 3
 """The time of NumPy calls that update all numbers by Adam, for each number."""
 
 
-def _flat(arrays: Sequence[HostArray], work_ns: int) -> list[HostArray] | None:
-    """Returns the elements of ``arrays`` as vectors for a compiled loop, which takes contiguous arrays of float32.
-    Returns None if NumPy has to do the work, which takes it ``work_ns`` nanoseconds."""
+def _flat(loop: Compiled, arrays: Sequence[HostArray], work_ns: int) -> list[HostArray] | None:
+    """Returns the elements of ``arrays`` as vectors for ``loop``, which takes contiguous arrays of float32. Returns
+    None if NumPy has to do the work, which takes it ``work_ns`` nanoseconds."""
     if not all(array.dtype == np.float32 and array.flags.c_contiguous for array in arrays):
         return None
-    return [array.reshape(-1) for array in arrays] if compiled_loops_pay(work_ns) else None
+    return [array.reshape(-1) for array in arrays] if loop.pays(work_ns) else None
 
 
-def _loop_arguments(arrays: Sequence[HostArray], grad: HostArray, at: HostArray) -> tuple[Any, ...] | None:
-    """Returns the elements of ``arrays`` and ``grad``, the places and the width of rows, for a compiled loop; None if
+def _loop_arguments(
+    loop: Compiled, arrays: Sequence[HostArray], grad: HostArray, at: HostArray
+) -> tuple[Any, ...] | None:
+    """Returns the elements of ``arrays`` and ``grad``, the places and the width of rows, for ``loop``; None if
     NumPy has to update the rows."""
-    whole = _flat(arrays, _CALL_NS + _NUMBER_NS * grad.size)
+    whole = _flat(loop, arrays, _CALL_NS + _NUMBER_NS * grad.size)
     if whole is None:
         return None
-    from headwater.tables.row_loops import flat  # noqa: PLC0415  loads numba, only if needed
-
-    return *whole, flat(grad, np.float32), flat(at, np.int64), grad.size // at.size
+    return *whole, row_loops.flat(grad, np.float32), row_loops.flat(at, np.int64), grad.size // at.size
 
 
 def _adagrad_loop(
     var: HostArray, accum: HostArray, lr: HostArray, grad: HostArray, at: HostArray, *, update_slots: bool = True
 ) -> bool:
-    arguments = _loop_arguments((var, accum), grad, at) if update_slots else None
+    arguments = _loop_arguments(row_loops.adagrad, (var, accum), grad, at) if update_slots else None
     if arguments is None:
         return False
-    from headwater.tables import row_loops  # noqa: PLC0415  see `_loop_arguments`
-
     row_loops.adagrad(*arguments, np.float32(lr))
     return True
 
@@ -204,9 +203,7 @@ def adam(
 ) -> None:
     """var - lr mean(grad) / √mean(grad²), with exponentially decaying means and their bias correction."""
     rate = _adam_rate(lr, beta1_power, beta2_power)
-    if not use_nesterov and (whole := _flat((var, m, v), _DENSE_NS * var.size)):
-        from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
-
+    if not use_nesterov and (whole := _flat(row_loops.adam, (var, m, v), _DENSE_NS * var.size)):
         rests = np.float32(1 - beta1), np.float32(1 - beta2)
         row_loops.adam(*whole, row_loops.flat(grad, np.float32), np.float32(rate), *rests, np.float32(epsilon))
         return
@@ -256,9 +253,7 @@ def sparse_adam(
     add_rows(m, at, grad * (1 - beta1))
     add_rows(v, at, grad * grad * (1 - beta2))
     rate = _adam_rate(lr, beta1_power, beta2_power)
-    if whole := _flat((var, m, v), _DENSE_NS * var.size // 2):
-        from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
-
+    if whole := _flat(row_loops.adam_step, (var, m, v), _DENSE_NS * var.size // 2):
         row_loops.adam_step(*whole, np.float32(rate), np.float32(epsilon))
         return
     step = m * rate
@@ -279,11 +274,9 @@ def _ftrl_loop(
     lr_power: HostArray,
     at: HostArray,
 ) -> bool:
-    arguments = _loop_arguments((var, accum, linear), grad, at) if lr_power == -0.5 else None
+    arguments = _loop_arguments(row_loops.ftrl, (var, accum, linear), grad, at) if lr_power == -0.5 else None
     if arguments is None:
         return False
-    from headwater.tables import row_loops  # noqa: PLC0415  see `_loop_arguments`
-
     row_loops.ftrl(*arguments, np.float32(lr), np.float32(l1), np.float32(l2))
     return True
 

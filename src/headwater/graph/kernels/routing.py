@@ -12,6 +12,8 @@ import numpy as np
 from headwater.graph.kernels.common import cut
 from headwater.graph.kernels.registry import kernel
 from headwater.graph.kernels.rows import add_rows, take, take_nearest
+from headwater.tables import bag_loops
+from headwater.tables.row_loops import flat
 
 if TYPE_CHECKING:
     from collections.abc import Sequence
@@ -96,13 +98,6 @@ def _wide(numbers: HostArray, rows: HostArray) -> HostArray:
     return numbers.reshape(-1, *[1] * (rows.ndim - 1))
 
 
-def _loops() -> tuple[Any, Any]:
-    """Returns the module of compiled loops, and the function that converts their arguments."""
-    from headwater.tables import bag_loops, row_loops  # noqa: PLC0415  loads numba, only if needed
-
-    return bag_loops, row_loops.flat
-
-
 def _rows(numbers: HostArray, like: HostArray) -> HostArray:
     """Reshapes a flat array of numbers to rows with the shape of the rows of ``like``."""
     width = math.prod(like.shape[1:])
@@ -122,14 +117,13 @@ def gather_bags(
     """Returns the rows of one part that ``RouteBags`` requests, or their sum for each bag; bfloat16 with ``halves``."""
     if not len(counts):
         return _halved(take_nearest(params, routed), halves)
-    loops, flat = _loops()
-    bag_arrays = _flat_bags(flat, numbers, counts, weights)
-    found = loops.gather_bags(flat(params, _REAL), flat(routed, np.int64), *bag_arrays, math.prod(params.shape[1:]))
+    bag_arrays = _flat_bags(numbers, counts, weights)
+    found = bag_loops.gather_bags(flat(params, _REAL), flat(routed, np.int64), *bag_arrays, math.prod(params.shape[1:]))
     return _halved(_rows(found, params), halves)
 
 
-def _flat_bags(flat: Any, numbers: HostArray, counts: HostArray, weights: HostArray) -> tuple[Any, ...]:
-    widths = numbers.shape[1], counts.shape[1]
+def _flat_bags(numbers: HostArray, counts: HostArray, weights: HostArray) -> tuple[Any, ...]:
+    widths = np.array([numbers.shape[1], counts.shape[1]])
     return flat(numbers, np.uint8), flat(counts, np.uint8), widths, flat(weights, _REAL)
 
 
@@ -151,13 +145,12 @@ def join_bags(
         total = sum(rows[1:], rows[0])
         return total / _wide(divisors, total)
     every = rows[0] if len(rows) == 1 else np.concatenate(rows)
-    loops, flat = _loops()
-    of_ids = _flat_ids(flat, places, of, factors, divisors)
-    total = loops.join_bags(flat(every, _REAL), *of_ids, math.prod(every.shape[1:]))
+    of_ids = _flat_ids(places, of, factors, divisors)
+    total = bag_loops.join_bags(flat(every, _REAL), *of_ids, math.prod(every.shape[1:]))
     return _rows(total, every)
 
 
-def _flat_ids(flat: Any, places: HostArray, of: HostArray, *reals: HostArray) -> tuple[HostArray, ...]:
+def _flat_ids(places: HostArray, of: HostArray, *reals: HostArray) -> tuple[HostArray, ...]:
     return flat(places, np.int32), flat(of, np.int32), *(flat(each, _REAL) for each in reals)
 
 
@@ -177,9 +170,8 @@ def split_bags(
     if len(counts) and not of_rows:
         return (grad / _wide(divisors, grad),) * len(routed)
     sizes = [len(part) for part in routed]
-    loops, flat = _loops()
-    of_ids = _flat_ids(flat, places, of, factors, divisors)
-    found = _rows(loops.split_bags(flat(grad, _REAL), *of_ids, sum(sizes), math.prod(grad.shape[1:])), grad)
+    of_ids = _flat_ids(places, of, factors, divisors)
+    found = _rows(bag_loops.split_bags(flat(grad, _REAL), *of_ids, sum(sizes), math.prod(grad.shape[1:])), grad)
     return cut(found, sizes)
 
 
@@ -192,9 +184,8 @@ def spread_bags(
     grad = grad.astype(np.float32, copy=False)
     if not counts.size:
         return grad
-    loops, flat = _loops()
-    bag_arrays = _flat_bags(flat, numbers, counts, weights)
-    return _rows(loops.spread_bags(flat(grad, _REAL), len(routed), *bag_arrays, math.prod(grad.shape[1:])), grad)
+    bag_arrays = _flat_bags(numbers, counts, weights)
+    return _rows(bag_loops.spread_bags(flat(grad, _REAL), len(routed), *bag_arrays, math.prod(grad.shape[1:])), grad)
 
 
 @kernel("GradientOfBagWeights")
@@ -211,14 +202,14 @@ def gradient_of_weights(
     """Returns the gradient of the weights of ids, in the order of places; see
     `headwater.graph.ops.bags.gradient_of_weights`."""
 
-    def flat(rows: HostArray) -> HostArray:
+    def by_row(rows: HostArray) -> HostArray:
         return rows.reshape(rows.shape[0], -1)
 
-    slope = take(flat(grad / _wide(divisors, grad)), of)
-    rows = take(flat(np.concatenate(found)), places)
+    slope = take(by_row(grad / _wide(divisors, grad)), of)
+    rows = take(by_row(np.concatenate(found)), places)
     if combiner == "sum":
         return np.add.reduce(slope * rows, axis=1)
-    bag, divisor = take(flat(pooled), of), take(divisors[:, np.newaxis], of)
+    bag, divisor = take(by_row(pooled), of), take(divisors[:, np.newaxis], of)
     more: Any = np.float32(1)
     if combiner != "mean":
         more = factors[:, np.newaxis] / np.where(divisor > 0, divisor, np.float32(1))

@@ -12,9 +12,10 @@ from typing import Any, Final
 
 import numpy as np
 
-from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.finding import in_order, run_starts
 from headwater.graph.registry import HostArray
+from headwater.tables import row_loops
+from headwater.tables.compiled import Compiled
 
 _PAIRS: Final = {np.dtype(np.float32): np.dtype(np.complex64), np.dtype(np.float64): np.dtype(np.complex128)}
 """Maps real types to complex types: viewed as one complex number, two real numbers are added at once."""
@@ -91,9 +92,7 @@ def combine_rows(combine: Any, array: HostArray, indices: HostArray, rows: HostA
     width = math.prod(array.shape[1:])
     flat, given = array.reshape(-1), np.ascontiguousarray(rows, array.dtype).reshape(-1)
     places = indices.astype(np.int64, copy=False)
-    if combine is np.add and array.dtype == np.float32 and compiled_loops_pay(_ADDED_NS * given.size):
-        from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
-
+    if combine is np.add and array.dtype == np.float32 and row_loops.add_rows.pays(_ADDED_NS * given.size):
         row_loops.add_rows(flat, row_loops.flat(places, np.int64), row_loops.flat(given, np.float32), width)
         return
     if combine is np.add and not width % 2 and array.dtype in _PAIRS:
@@ -114,10 +113,8 @@ def sum_chosen_rows(
       segment ids are not in ascending order.
     """
     shape, width = data.shape[1:], math.prod(data.shape[1:])
-    if not _loops_pay(data, chosen, segments, width) or (count is not None and count < 0):
+    if not _pays(row_loops.sum_segments, data, chosen, segments, width) or (count is not None and count < 0):
         return None
-    from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
-
     numbers = row_loops.flat(chosen, np.int64), row_loops.flat(segments, np.int64)
     most = -1 if count is None else count
     good, sums = row_loops.sum_segments(
@@ -131,23 +128,21 @@ def share_chosen_rows(
 ) -> HostArray | None:
     """Returns the gradient of the data of `sum_chosen_rows`, ``[rows, …]``; None under the same conditions."""
     shape, width = grad.shape[1:], math.prod(grad.shape[1:])
-    if not _loops_pay(grad, chosen, segments, width):
+    if not _pays(row_loops.share_segments, grad, chosen, segments, width):
         return None
-    from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
-
     numbers = row_loops.flat(chosen, np.int64), row_loops.flat(segments, np.int64)
     flat = row_loops.flat(grad, np.float32)
     good, found = row_loops.share_segments(flat, len(grad), width, *numbers, rows, float(power))
     return found.reshape(rows, *shape) if good else None
 
 
-def _loops_pay(data: HostArray, chosen: HostArray, segments: HostArray, width: int) -> bool:
+def _pays(loop: Compiled, data: HostArray, chosen: HostArray, segments: HostArray, width: int) -> bool:
     return (
         data.dtype == np.float32
         and width > 0
         and chosen.shape == segments.shape
         and chosen.ndim == 1
-        and compiled_loops_pay(_CHOSEN_NS + _ADDED_NS * width * chosen.size)
+        and loop.pays(_CHOSEN_NS + _ADDED_NS * width * chosen.size)
     )
 
 

@@ -16,13 +16,14 @@ from headwater.graph.ops.routing import NO_ROW, refuse
 from headwater.graph.ops.segments import disorder
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.tables import bag_loops
+from headwater.tables.row_loops import flat
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
 
 #: As for `headwater.graph.ops.routing.Capacities`. The value is close to 1, because unused places are also sent.
 _HEADROOM: Final = 1.03
-_NO_ROWS: Final = {np.dtype(dtype): dtype(NO_ROW) for dtype in (np.int32, np.int64)}
 #: ``RouteBags`` first has this many outputs for each part. The outputs for the whole table follow; among these, the
 #: weights have index `_WEIGHTS`.
 _OUTPUTS_PER_PART: Final = 4
@@ -43,9 +44,7 @@ class _Capacities:
     @staticmethod
     def of(context: HostContext, lookups: int, parts: int) -> HostArray:
         """Returns the numbers of places of an operation's lookups."""
-        from headwater.tables.bag_loops import ORDERS  # noqa: PLC0415  loads numba, only if needed
-
-        shape = lookups, ORDERS, 2 * parts + 1
+        shape = lookups, bag_loops.ORDERS, 2 * parts + 1
         return context.resource("", "", _Capacities, lambda: _Capacities(np.zeros(shape, np.int64))).places
 
 
@@ -74,8 +73,6 @@ class _Route:
 
     def divisors(self, combiner: str, safe: bool) -> HostArray:
         """Returns the divisor of each bag."""
-        from headwater.tables import bag_loops  # noqa: PLC0415  loads numba, only if needed
-
         _, of, factors = self.of_ids
         kind = {"sum": bag_loops.SUM, "mean": bag_loops.MEAN}.get(combiner, -1)
         return bag_loops.divisors_of(of, factors, self.in_bag, kind, safe)
@@ -111,9 +108,6 @@ def _route(
     default_id: int | None,
 ) -> _Route:
     """Divides the ids of one lookup; the arguments are as for `route_bags`."""
-    from headwater.tables import bag_loops  # noqa: PLC0415  loads numba, only if needed
-    from headwater.tables.row_loops import flat  # noqa: PLC0415
-
     unordered, bad, routed, places, of, factors, in_bag, numbers, counts, shares, layout = bag_loops.route_bags(
         flat(ids, np.int64),
         flat(indices, np.int64),
@@ -130,7 +124,7 @@ def _route(
         row_bytes,
         room,
         _HEADROOM,
-        _NO_ROWS[np.dtype(np.int32 if small else ids.dtype)],
+        NO_ROW,
     )
     if unordered >= 0 and safe:
         raise ValueError(f"id {ids[unordered]} at position {unordered} is in bag {indices[unordered, 0]}")
@@ -138,7 +132,15 @@ def _route(
         raise ValueError(disorder(indices[:, 0].tolist()))
     if bad >= 0:
         refuse(ids if bad < len(ids) else np.array([default_id]), sizes, len(sizes), strategy)
-    return _Route(routed, numbers, counts, shares, layout, (places, of, factors), in_bag)
+    return _Route(
+        routed.astype(np.int32 if small else ids.dtype, copy=False),
+        numbers,
+        counts,
+        shares,
+        layout,
+        (places, of, factors),
+        in_bag,
+    )
 
 
 def _specs(inference: Inference, first: int = 0) -> tuple[list[Spec], list[Spec], Spec]:

@@ -15,7 +15,7 @@ from typing import Any, Final
 import numpy as np
 from numpy.typing import NDArray
 
-from headwater.graph.kernels.compiled_loops import compiled_loops_pay
+from headwater.tables import fingerprints
 
 _Part = Callable[[Any], Any]
 """A function of a position. It returns the little-endian number at that position of a string, or for many strings an
@@ -156,9 +156,7 @@ def fingerprints64(texts: Sequence[bytes]) -> NDArray[np.uint64]:
     found = np.full(len(texts), _K2, np.uint64)
     sizes = np.fromiter(map(len, texts), np.uint64, len(texts))
     joined = b"".join(texts)
-    if compiled_loops_pay(_TEXT_NS * len(texts)):
-        from headwater.tables import fingerprints  # noqa: PLC0415  loads numba, only if needed
-
+    if fingerprints.of_texts.pays(_TEXT_NS * len(texts)):
         fingerprints.of_texts(np.frombuffer(joined, np.uint8), np.cumsum(sizes, dtype=np.int64), found)
         for row in np.flatnonzero(sizes > fingerprints.LONGEST).tolist():
             found[row] = _long(texts[row])

@@ -14,13 +14,13 @@ from headwater.data.io.example import ExampleBatch, columns_of_one
 from headwater.data.io.tensor_proto import make_ndarray, make_tensor_proto
 from headwater.dtypes import DType, int64, string
 from headwater.errors import InvalidArgumentError
-from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.ops.define import fixed, host
 from headwater.graph.ops.strings import string_to_number
 from headwater.graph.registry import Attrs, HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.readers import inflate
 from headwater.shapes import Dims, TensorShape, as_shape
+from headwater.tables import examples
 from headwater.tensorboard_protos import tensor_pb2
 
 _FEATURE_NS: Final = 1_500
@@ -38,10 +38,8 @@ def _batch(
     will be requested by `ExampleBatch.sparse`."""
     wanted = dict(zip(keys, types, strict=True))
     # A feature may be requested twice, with different types.
-    if len(wanted) < len(keys) or not compiled_loops_pay(_FEATURE_NS * len(serialized) * len(keys)):
+    if len(wanted) < len(keys) or not examples.parse.pays(_FEATURE_NS * len(serialized) * len(keys)):
         return ExampleBatch(serialized, names)
-    from headwater.tables import examples  # noqa: PLC0415  loads numba, only if needed
-
     return ExampleBatch(serialized, names, examples.columns_of(serialized, wanted, sparse))
 
 

@@ -23,6 +23,7 @@ from headwater.graph.ops.indexing import require_rows
 from headwater.graph.ops.table_rows import add_rows, take_rows
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import jax, jnp
+from headwater.tables import routing
 
 NO_ROW: Final = -1
 """Marks an unused place. The row that is read for it is ignored, and its update changes no row."""
@@ -182,8 +183,6 @@ def route_once(
       The position of the first id without a row, or -1; the number of requests and the number of places of each part,
       ``[lookups, parts]`` each; the requested rows; the place of each id.
     """
-    from headwater.tables import routing  # noqa: PLC0415  loads numba, only if needed
-
     lengths = [each.size for each in ids]
     flat = np.concatenate([each.ravel() for each in ids], dtype=np.int64)
     ends = np.array(list(itertools.accumulate(lengths)), np.int64)

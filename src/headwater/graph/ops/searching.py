@@ -10,13 +10,13 @@ from typing import Any, Final
 import numpy as np
 
 from headwater.dtypes import DType, int32, int64
-from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.finding import distinct
 from headwater.graph.ops.common import as_ints, constant_int, output
 from headwater.graph.ops.define import host, pure
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.lazy_jax import jax, jnp
 from headwater.shapes import brackets, merge_dims
+from headwater.tables import hashing
 
 
 def _where_spec(inference: Inference) -> Sequence[Spec]:
@@ -52,9 +52,7 @@ def _unique(x: Any) -> tuple[HostArray, HostArray, HostArray]:
     counts; ValueError if ``x`` is no vector."""
     if x.ndim != 1:
         raise ValueError("unique expects a 1D vector.")
-    if x.dtype.kind in "iu" and compiled_loops_pay(_NUMBER_NS * x.size):
-        from headwater.tables import hashing  # noqa: PLC0415  loads numba, only if needed
-
+    if x.dtype.kind in "iu" and hashing.distinct.pays(_NUMBER_NS * x.size):
         first, places = hashing.distinct(x.astype(np.int64), np.empty(0, np.int64))
         return x[first], places, np.bincount(places, minlength=len(first))
     if x.dtype.kind != "O":

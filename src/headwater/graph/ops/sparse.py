@@ -11,13 +11,13 @@ import numpy as np
 
 from headwater.dtypes import DType, bool_, int32, int64
 from headwater.errors import InvalidArgumentError
-from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.kernels.finding import distinct
 from headwater.graph.kernels.rows import outside
 from headwater.graph.ops.define import host
 from headwater.graph.ops.fingerprints import concatenated, fingerprint64
 from headwater.graph.registry import HostArray, Inference, Spec
 from headwater.graph.resources.host_context import HostContext
+from headwater.tables import row_loops
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
@@ -143,9 +143,7 @@ def distinct_bags(
       is empty; the bag of each id, int32; and the number of bags, int32.
     """
     count = np.array(dense_shape[0], np.int32)
-    if indices.ndim == 2 and indices.shape[1] == 2 and compiled_loops_pay(_CALL_NS + _ID_NS * ids.size):
-        from headwater.tables import row_loops  # noqa: PLC0415  loads numba, only if needed
-
+    if indices.ndim == 2 and indices.shape[1] == 2 and row_loops.distinct_bags.pays(_CALL_NS + _ID_NS * ids.size):
         given = row_loops.flat(ids, np.int64), row_loops.flat(indices, np.int64)
         found, numbers, bags, empty, bad = row_loops.distinct_bags(*given, int(count), int(default), fills)
         if bad < 0:

@@ -118,7 +118,7 @@ def _register(name: str) -> None:
     """Registers a function with XLA as a call target."""
     with _registering:
         if name not in _registered:
-            from headwater.tables import xla_calls  # noqa: PLC0415  imports numba: only if it is needed
+            from headwater.tables import xla_calls  # noqa: PLC0415  only if it is needed
 
             _jax.ffi.register_ffi_target(name, _jax.ffi.pycapsule(xla_calls.address_of(name)), platform="cpu")
             _registered.add(name)

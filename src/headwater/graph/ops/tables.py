@@ -10,7 +10,6 @@ import numpy as np
 from headwater.data.io import files
 from headwater.dtypes import DType, int64, resource, string, uint8
 from headwater.errors import InvalidArgumentError
-from headwater.graph.kernels.compiled_loops import compiled_loops_pay
 from headwater.graph.ops.define import fixed, host, no_outputs
 from headwater.graph.ops.fingerprints import fingerprint64, fingerprint128, fingerprints64, old_hash, sip_hash
 from headwater.graph.ops.queues import as_handle
@@ -19,6 +18,7 @@ from headwater.graph.registry import HostArray, Inference, Spec, function_of
 from headwater.graph.resources.host_context import HostContext
 from headwater.graph.resources.lookup_tables import Table, as_column
 from headwater.shapes import as_shape
+from headwater.tables import fingerprints
 
 WHOLE_LINE, LINE_NUMBER = -2, -1
 """Special column numbers of a text file: the whole line, and the line's number from 0."""
@@ -272,9 +272,7 @@ _NUMBER_NS: Final = 600
 def number_to_hash_bucket_fast(input: HostArray, *, num_buckets: int) -> HostArray:
     """Returns `to_hash_bucket_fast` of each number as text; `headwater.graph.passes.merge` combines both operations."""
     is_integer = input.dtype.kind in "iu" and np.can_cast(input.dtype, np.int64)
-    if is_integer and compiled_loops_pay(_NUMBER_NS * input.size):
-        from headwater.tables import fingerprints  # noqa: PLC0415  loads numba, only if needed
-
+    if is_integer and fingerprints.buckets_of_numbers.pays(_NUMBER_NS * input.size):
         numbers = np.ascontiguousarray(input.ravel(), np.int64)
         return fingerprints.buckets_of_numbers(numbers, num_buckets).reshape(input.shape)
     return to_hash_bucket_fast(as_string(input), num_buckets=num_buckets)

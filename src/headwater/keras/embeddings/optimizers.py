@@ -13,9 +13,8 @@ import numpy as np
 
 from headwater.keras.parameter_server.optimizers import ServerPart, clone_optimizer
 from headwater.keras.parameter_server.table_updates import compiled_size
-from headwater.tables import FTRL, SGD, Adagrad, Adam, GeneralOptimizer, Momentum, RMSProp
-from headwater.tables.hashing import Reals
-from headwater.tables.optimizers import AnyOptimizer
+from headwater.tables.compiled import Reals
+from headwater.tables.optimizers import FTRL, SGD, Adagrad, Adam, AnyOptimizer, GeneralOptimizer, Momentum, RMSProp
 
 if TYPE_CHECKING:
     from headwater.keras.types import Tree

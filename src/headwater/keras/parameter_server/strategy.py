@@ -22,14 +22,12 @@ from headwater.ps.replicas.limits import require_replicas
 from headwater.ps.shards.limits import shards_of
 from headwater.ps.shards.moves import Moved
 from headwater.state.state_saver import Saves
+from headwater.tables.row_formats import Format, require_format
 
 if TYPE_CHECKING:
     import keras
 
-    from headwater.tables.row_formats import Format
 
-#: Copy of `headwater.tables.row_formats.FORMATS`, whose import would load numba.
-_WIRE: Final = ("float32", "bfloat16", "int8")
 #: Default size from which tables are sent by rows, in bytes.
 _TABLE_BYTES: Final = 1 << 20
 
@@ -113,8 +111,7 @@ class ParameterServerStrategy(Strategy):
             raise ValueError(f"table_bytes must not be negative, but is {table_bytes}")
         self.small_tables: bool = table_bytes is None
         self.table_bytes: int = _TABLE_BYTES if table_bytes is None else table_bytes
-        if wire not in _WIRE:
-            raise ValueError(f"wire is {wire!r}, not one of {', '.join(_WIRE)}")
+        require_format(wire, "wire")
         self.wire: Format = wire
         self.staleness_aware = staleness_aware
         self.exact_tables: bool = table_updates == "exact"

@@ -127,7 +127,7 @@ class ModelValues:
     def _dynamic(self) -> DynamicTables | None:
         """The tables of the model's dynamic embeddings, if it has any."""
         if self._dynamic_tables is None and dynamic_layers(self.model):
-            from headwater.keras.parameter_server import dynamic  # noqa: PLC0415  with numba
+            from headwater.keras.parameter_server import dynamic  # noqa: PLC0415  only for dynamic tables
 
             self._dynamic_tables = dynamic.DynamicTables(self.model, self.place, clips=not self.workers_clip)
         return self._dynamic_tables

@@ -15,7 +15,7 @@ from headwater.errors import InvalidArgumentError, NotFoundError
 from headwater.tables.snapshots import last_rows, saves
 
 if TYPE_CHECKING:
-    from headwater.tables.hashing import Reals, Words
+    from headwater.tables.compiled import Reals, Words
 
 _ARROW: Final = (".arrow", ".feather")
 

@@ -49,9 +49,9 @@ from headwater.state.feed import Feed, FeedChannel
 from headwater.state.member import DIAL_TIMEOUT_S
 from headwater.state.sites import Site
 from headwater.state.views import Copy
-from headwater.tables import Table, TableConfig
+from headwater.tables.description import TableConfig
 from headwater.tables.snapshots import TableSnapshot
-from headwater.tables.table import Keys
+from headwater.tables.table import Keys, Table
 
 _log = logging.getLogger("headwater")
 

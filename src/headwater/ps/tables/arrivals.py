@@ -14,11 +14,10 @@ from headwater.cluster.transport.frames import Frame
 from headwater.errors import InvalidArgumentError
 from headwater.ps.tables.protocol import Array, arrived_keys, flat_rows, split_array
 from headwater.ps.tables.requests import BagsPart, decode_bags, pool_part, spread_part
-from headwater.tables import Table
 from headwater.tables.kernels import all_finite
 from headwater.tables.policies import ALWAYS
 from headwater.tables.row_formats import Format, decode, encode, require_format
-from headwater.tables.table import Keys
+from headwater.tables.table import Keys, Table
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

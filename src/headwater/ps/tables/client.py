@@ -23,9 +23,10 @@ from headwater.ps.tables.protocol import Array, flat_rows, pack, split_array
 from headwater.ps.tables.requests import Batch, DividedIds, Ids, concatenate_keys, group_into_bags
 from headwater.ps.tables.rounds import Round
 from headwater.ps.tables.sessions import TableSessions
-from headwater.tables import TableConfig, TableStatistics
+from headwater.tables.compiled import Reals, Words
+from headwater.tables.description import TableConfig, TableStatistics
 from headwater.tables.flat import add_up, gather
-from headwater.tables.hashing import Reals, Words, owners, string_keys
+from headwater.tables.hashing import owners, string_keys
 from headwater.tables.kernels import all_finite
 from headwater.tables.parts import Part
 from headwater.tables.row_formats import Format, decode, encode, require_format

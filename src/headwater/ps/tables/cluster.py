@@ -10,7 +10,10 @@ from headwater.ps.tables.client import TableClient
 from headwater.ps.tables.host import TableService
 from headwater.ps.tables.saver import TableSaver
 from headwater.state.state_saver import Saves
-from headwater.tables import SGD, Admission, Initializer, TableConfig
+from headwater.tables.description import TableConfig
+from headwater.tables.initializers import Initializer
+from headwater.tables.optimizers import SGD
+from headwater.tables.policies import Admission
 
 __all__ = ["SGD", "Admission", "Initializer", "LocalTables", "RowTable", "TableConfig", "connect_tables"]
 

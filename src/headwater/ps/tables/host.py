@@ -24,9 +24,10 @@ from headwater.errors import FailedPreconditionError, InvalidArgumentError, NotF
 from headwater.ps.tables.arrivals import TableKeys, answer_rows, arrived_gradients, read_request
 from headwater.ps.tables.protocol import Array, are_equal, names_function, pack, split_array, unpack
 from headwater.ps.tables.rounds import Round, RowGradients, TableRounds, as_round, combine_gradients
-from headwater.tables import Table, TableConfig, together
+from headwater.tables import together
+from headwater.tables.description import TableConfig
 from headwater.tables.snapshots import TableSnapshot, part_path, restore
-from headwater.tables.table import Keys
+from headwater.tables.table import Keys, Table
 
 if TYPE_CHECKING:
     from headwater.ps.tables.deposits import TableDeposit

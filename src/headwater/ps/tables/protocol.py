@@ -47,10 +47,12 @@ import numpy as np
 from numpy.typing import NDArray
 
 from headwater.errors import InvalidArgumentError
-from headwater.tables import Admission, Age, Initializer, LeastFrequent, LeastRecent, RowOptimizer, TableConfig
+from headwater.tables.description import TableConfig
 from headwater.tables.flat import unpack_keys
 from headwater.tables.hashing import extent
-from headwater.tables.policies import Eviction
+from headwater.tables.initializers import Initializer
+from headwater.tables.optimizers import RowOptimizer
+from headwater.tables.policies import Admission, Age, Eviction, LeastFrequent, LeastRecent
 
 Array = NDArray[Any]
 _Number = TypeVar("_Number", bound=np.generic)

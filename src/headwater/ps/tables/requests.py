@@ -19,8 +19,8 @@ import numpy as np
 
 from headwater.errors import InvalidArgumentError
 from headwater.ps.tables.protocol import Array, smallest
+from headwater.tables.compiled import Reals, Words
 from headwater.tables.flat import divide, pack_keys
-from headwater.tables.hashing import Reals, Words
 from headwater.tables.pooling import bag_divisors, pool, pool_gradients
 from headwater.tables.row_formats import Format, row_bytes
 from headwater.tables.table import COMBINERS

@@ -23,8 +23,8 @@ from numpy.typing import NDArray
 from headwater.errors import InvalidArgumentError
 from headwater.ps.tables.arrivals import Asked, TableKeys
 from headwater.ps.tables.protocol import Array, split_array
-from headwater.tables import Table
 from headwater.tables.hashing import distinct
+from headwater.tables.table import Table
 
 
 class Round(NamedTuple):

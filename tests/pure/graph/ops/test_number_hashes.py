@@ -5,7 +5,6 @@ from __future__ import annotations
 import numpy as np
 import pytest
 
-from headwater.graph.kernels import compiled_loops
 from headwater.graph.ops import fingerprints, searching, tables
 from tests.support.loops import use_loops
 
@@ -53,12 +52,3 @@ def test_distinct_numbers_are_in_the_order_of_first_occurrence() -> None:
     values, places = searching.unique(numbers)
     np.testing.assert_array_equal(values, [7, -3, 0, 2**62])
     np.testing.assert_array_equal(places, [0, 1, 0, 2, 1, 3])
-
-
-def test_loops_pay_after_work_that_takes_as_long_as_loading_numba(monkeypatch: pytest.MonkeyPatch) -> None:
-    # Other tests may have loaded numba, so this name replaces the module's.
-    for name, value in (("_LOOPS", "none.yet"), ("_done_ns", 0)):
-        monkeypatch.setattr(compiled_loops, name, value)
-    pays = compiled_loops.compiled_loops_pay
-    assert [pays(200_000_000) for _ in range(4)] == [False, False, True, True]
-    assert not pays(1_000)
