@@ -76,6 +76,8 @@ DIFFERENCES = """\
 - A step is compiled as a whole, which changes the order of additions: sums may differ in the last digits.
 - Inputs that determine a shape (such as `shape` of `tf.reshape` and `axis` of `tf.reduce_sum`) may be computed; each
   new value compiles the step again.
+- `tf.debugging.enable_check_numerics` raises FloatingPointError, not InvalidArgumentError, and does not check the steps
+  that Keras compiles for `fit`.
 - `tf.linalg.eig` and `eigvals` list eigenvalues in LAPACK's order, and eigenvectors have LAPACK's phase; TensorFlow
   promises no order.
 - `tf.image.decode_jpeg` without `dct_method` decodes as TensorFlow's `INTEGER_ACCURATE`; TensorFlow's own default is

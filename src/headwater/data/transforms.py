@@ -27,7 +27,7 @@ from headwater.data.node import (
 )
 from headwater.data.spec import TensorSpec, relaxed
 from headwater.dtypes import DType, int64
-from headwater.errors import InvalidArgumentError
+from headwater.errors import FailedPreconditionError, InvalidArgumentError
 
 if TYPE_CHECKING:
     import numpy.typing as npt
@@ -76,6 +76,38 @@ class ByElement(Wrapper):
     @property
     def columnar(self) -> bool:
         return False
+
+
+@dataclass(eq=False, kw_only=True)
+class Counted(ByElement):
+    """Yields the input's elements; the end is an error if there are not ``count`` of them.
+
+    Attributes:
+      count: the number of elements; `INFINITE` if there is no end.
+    """
+
+    values: ClassVar[dict[str, DType | None]] = {"count": int64}
+    count: Any
+
+    @property
+    def cardinality(self) -> int:
+        count = static_value(self.count)
+        return UNKNOWN if count is None else int(count)
+
+    def elements(self, context: Context) -> Iterator[Element]:
+        expected, found = int(self.count), 0
+        with closing(self.input.elements(context)) as source:
+            for element in source:
+                found += not isinstance(element, Failure)
+                if found > expected >= 0:
+                    break
+                yield element
+        if found != expected:
+            wanted = "an infinite number of" if expected == INFINITE else str(expected)
+            amount = f"at least {found}" if found > expected >= 0 else f"only {found}"
+            raise FailedPreconditionError(
+                f"Input dataset was expected to contain {wanted} elements but contained {amount} elements."
+            )
 
 
 @dataclass(eq=False, kw_only=True)

@@ -8,6 +8,7 @@ function is being compiled.
 from __future__ import annotations
 
 import functools
+import os
 import threading
 import zlib
 from collections.abc import Callable, Generator, Mapping, Sequence
@@ -33,6 +34,7 @@ from headwater.graph.ops.bodies import call
 from headwater.graph.ops.dataset_functions import LoneContext
 from headwater.graph.ops.faults import error_of, fault_of
 from headwater.graph.registry import Kind, as_outputs
+from headwater.graph.runtime.device_settings import list_physical_devices
 from headwater.keras.graphs.captured import array_of, run_in_session
 from headwater.keras.internals import any_symbolic_tensors, in_stateless_scope
 from headwater.tf1.compat.dialect import is_eager
@@ -369,15 +371,28 @@ def as_value(value: object) -> Tree:
 
 class _Seeds:
     seed: int | None = None
+    required = False
 
 
 _generators: dict[tuple[int, int], Any] = {}
+_DETERMINISTIC = "--xla_gpu_exclude_nondeterministic_ops"
 
 
 def set_seed(seed: int) -> None:
     """Sets the seed of all further random numbers."""
     _Seeds.seed = int(seed)
     _generators.clear()
+
+
+def enable_op_determinism() -> None:
+    """Makes random operations without a seed an error. Operations on CPUs are deterministic in any case.
+
+    Raises:
+      NotImplementedError: this process uses GPUs, for which the environment variable ``XLA_FLAGS`` must be set.
+    """
+    if list_physical_devices("GPU") and _DETERMINISTIC not in os.environ.get("XLA_FLAGS", ""):
+        raise NotImplementedError(f"start the process with XLA_FLAGS={_DETERMINISTIC}=true for deterministic GPUs")
+    _Seeds.required = True
 
 
 def _key(op: Operation) -> jax.Array:
@@ -387,6 +402,11 @@ def _key(op: Operation) -> jax.Array:
     """
     pair = int(op.attrs.get("seed") or 0), int(op.attrs.get("seed2") or 0)
     of_model = current_generator()
+    if _Seeds.required and _Seeds.seed is None and pair == (0, 0):
+        raise RuntimeError(
+            "Random ops require a seed to be set when determinism is enabled. Please set a seed before running the op, "
+            "e.g. by calling tf.random.set_seed(1)."
+        )
     if of_model is None and pair not in _generators:
         fixed = None if _Seeds.seed is None and pair == (0, 0) else zlib.crc32(repr((_Seeds.seed, pair)).encode())
         _generators[pair] = keras.random.SeedGenerator(fixed)

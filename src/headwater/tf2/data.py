@@ -19,8 +19,9 @@ from headwater.data import structure as nest
 from headwater.data.batches import RaggedElements, Rebatch
 from headwater.data.composites import SparseSpec
 from headwater.data.queries import RandomNumbers
+from headwater.data.transforms import Counted
 from headwater.dtypes import as_dtype, bool_, int32, int64
-from headwater.errors import InvalidArgumentError
+from headwater.errors import InvalidArgumentError, OutOfRangeError
 from headwater.graph.graph import Graph
 from headwater.graph.sparse_tensor import SparseTensor as GraphSparseTensor
 from headwater.tf1.functional.arrays import stack
@@ -31,7 +32,7 @@ from headwater.tf2.at_once import building, register_result
 from headwater.tf2.numpy_iterator import NumpyIterator
 from headwater.tf2.tape import value_of
 from headwater.tf2.tensors import convert_to_tensor as as_value
-from headwater.tf2.tensors import host_tensor
+from headwater.tf2.tensors import host_tensor, to_numpy
 from headwater.tf2.tracing import RunsInPython, tracing
 
 if TYPE_CHECKING:
@@ -443,6 +444,62 @@ def dense_to_ragged_batch(
 ) -> Callable[[Any], Any]:
     """`Dataset.ragged_batch`, for `Dataset.apply`."""
     return lambda dataset: dataset.ragged_batch(batch_size, drop_remainder, row_splits_dtype)
+
+
+def assert_cardinality(expected_cardinality: TensorLike) -> Callable[[Any], Any]:
+    """A transformation for `Dataset.apply`: states the number of elements, which is checked while they are read."""
+    return lambda dataset: dataset.changed(
+        Counted(input=dataset.node, count=dataset.as_value(expected_cardinality, int64))
+    )
+
+
+def at(dataset: Any, index: TensorLike) -> Tree:
+    """Returns the element number ``index``.
+
+    Raises:
+      OutOfRangeError: there is no such element.
+    """
+    place = int(to_numpy(index))
+    found = list(dataset.skip(place).take(1).elements()) if place >= 0 else []
+    if not found:
+        raise OutOfRangeError(f"Index out of range [0, {int(dataset.cardinality())}): {place}")
+    return _as_tensors(found[0])
+
+
+def from_list(elements: Sequence[object], name: str | None = None) -> Any:
+    """Returns a dataset of the elements, structures of the same form.
+
+    Raises:
+      ValueError: there are no elements.
+    """
+    del name
+    if not elements:
+        raise ValueError("Invalid `elements`. `elements` should not be empty.")
+    columns = zip(*(nest.flatten(element) for element in elements), strict=True)
+    return Dataset.from_tensor_slices(nest.pack(elements[0], [list(column) for column in columns]))
+
+
+def save(
+    dataset: Any,
+    path: str,
+    compression: str | None = None,
+    shard_func: object = None,
+    checkpoint_args: object = None,
+) -> None:
+    """`Dataset.save`."""
+    dataset.save(path, compression, shard_func, checkpoint_args)
+
+
+def load(path: str, element_spec: object = None, compression: str | None = None, reader_func: object = None) -> Any:
+    """`Dataset.load`."""
+    return Dataset.load(path, element_spec, compression, reader_func)
+
+
+def snapshot(
+    path: str, compression: str | None = "AUTO", reader_func: object = None, shard_func: object = None
+) -> Callable[[Any], Any]:
+    """`Dataset.snapshot`, for `Dataset.apply`."""
+    return lambda dataset: dataset.snapshot(path, compression, reader_func, shard_func)
 
 
 def _with_static_shape(tensor: Any, spec: TensorSpec) -> Any:

@@ -51,14 +51,24 @@ NAMES: Mapping[str, Mapping[str, str]] = {
             get_logical_device_configuration=get_virtual_device_configuration
             set_logical_device_configuration=set_virtual_device_configuration""",
     },
-    "data": {"headwater.tf2.data": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset"},
+    "config.experimental": {
+        "headwater.graph.runtime.device_settings": "get_device_details get_memory_info get_memory_usage",
+        "headwater.tf2.at_once": "enable_op_determinism",
+    },
+    "config.optimizer": {"headwater.graph.session.default_config": "get_jit=get_compiler set_jit=set_compiler"},
+    "data": {
+        "headwater.data.options": "ThreadingOptions",
+        "headwater.tf2.data": "Dataset FixedLengthRecordDataset TFRecordDataset TextLineDataset",
+        "headwater.tf2.numpy_iterator": "NumpyIterator",
+    },
     "data.experimental": {
-        "headwater.tf2.data": "dense_to_ragged_batch",
+        "headwater.tf2.data": "assert_cardinality at dense_to_ragged_batch from_list load save snapshot",
         "headwater.tf2.file_datasets": "CsvDataset SqlDataset make_batched_features_dataset make_csv_dataset",
     },
     "debugging": {
         "keras.config": """
-            disable_traceback_filtering enable_traceback_filtering is_traceback_filtering_enabled"""
+            disable_traceback_filtering enable_traceback_filtering is_traceback_filtering_enabled""",
+        "headwater.tf2.numeric_checks": "disable_check_numerics enable_check_numerics",
     },
     "distribute": {
         "headwater.tf2.strategies": """
@@ -72,12 +82,16 @@ NAMES: Mapping[str, Mapping[str, str]] = {
         "headwater.tf2.parameter_server": "ParameterServerStrategy",
     },
     "image": {
+        "headwater.tf1.functional.image_files": "decode_webp",
         "headwater.tf2.images": """
             resize resize_with_pad stateless_random_brightness stateless_random_contrast stateless_random_crop
             stateless_random_flip_left_right stateless_random_flip_up_down stateless_random_hue
-            stateless_random_saturation"""
+            stateless_random_saturation""",
     },
-    "io": {"headwater.tf1.input.ragged_features": "RaggedFeature"},
+    "io": {
+        "headwater.tf1.functional.image_files": "decode_webp",
+        "headwater.tf1.input.ragged_features": "RaggedFeature",
+    },
     "io.gfile": {"posixpath": "join"},
     "linalg": {
         "headwater.tf1.functional.factorisations": "eig eigvals",
@@ -314,7 +328,15 @@ TOP = frozenset(_TOP.split())
 VERSION = "2.16.0"
 
 
-_EAGER = ("headwater.graph.runtime.", "headwater.tf1.functional.autograph.", "headwater.tf2.", "keras.", "posixpath")
+_EAGER = (
+    "headwater.data.",
+    "headwater.graph.runtime.",
+    "headwater.graph.session.",
+    "headwater.tf1.functional.autograph.",
+    "headwater.tf2.",
+    "keras.",
+    "posixpath",
+)
 """Beginnings of the names of modules whose functions are called without changes."""
 
 

@@ -2,6 +2,7 @@
 
 from __future__ import annotations
 
+import sys
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
@@ -202,6 +203,10 @@ class ElementType(str):
         return getattr(as_dtype(str(self)), name)
 
 
+_LIBRARIES = frozenset({"headwater", "jax", "keras", "optax"})
+"""Packages that read the attribute ``value`` of Keras's variables."""
+
+
 class _VariableType(type):
     """Every variable of Keras's is a ``tf.Variable``."""
 
@@ -282,6 +287,13 @@ class Variable(_Base, metaclass=_VariableType):
             variable_changes(self)
         super().assign(self._as_mine(value))
         return self if read_value else None
+
+    @property
+    def value(self) -> Any:
+        """Its value for Keras, which reads an attribute; for a program the method of TensorFlow 2 that returns it."""
+        found = super().value
+        caller = sys._getframe(1).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
+        return found if caller.partition(".")[0] in _LIBRARIES else lambda: found
 
     def _as_mine(self, value: object) -> Array:
         """Converts ``value`` to the variable's type; raises TypeError for inexact values of an integer variable."""

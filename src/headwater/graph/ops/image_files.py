@@ -131,8 +131,26 @@ def decode_bmp(contents: HostArray, *, channels: int = 0) -> HostArray:
     return _pixels(_open(contents.item(), ("BMP",)), channels)
 
 
-def _frames(image: object) -> HostArray:
-    return np.stack([np.asarray(frame.convert("RGB")) for frame in pillow("ImageSequence").Iterator(image)])
+def _frames(image: object, mode: str = "RGB") -> HostArray:
+    return np.stack([np.asarray(frame.convert(mode)) for frame in pillow("ImageSequence").Iterator(image)])
+
+
+def _webp_spec(inference: Inference) -> Sequence[Spec]:
+    return [Spec(uint8, (None, None, None, _channels(inference.attrs)))]
+
+
+@host("DecodeWebP", infer=_webp_spec, inputs="contents:string")
+def decode_webp(contents: HostArray, *, channels: int = 0, dtype: DType = uint8) -> HostArray:
+    """Decodes a WebP image to (frames, height, width, channels)."""
+    if dtype != uint8:
+        raise InvalidArgumentError(f"DecodeWebP returns uint8, not {dtype.name}")
+    if channels not in (0, 3, 4):
+        raise InvalidArgumentError("WebP only supports 3 or 4 channels")
+    image = _open(contents.item(), ("WEBP",))
+    own = 4 if "A" in image.mode else 3
+    if channels not in (0, own):
+        raise InvalidArgumentError("Number of channels requested does not match input")
+    return _frames(image, _MODES[own])
 
 
 @host("DecodeGif", infer=fixed(uint8, (None, None, None, 3)), inputs="contents:string")

@@ -252,6 +252,37 @@ def set_intra_op_parallelism_threads(num_threads: int) -> None:
         os.environ.pop("NPROC", None)
 
 
+def get_memory_info(device: str) -> dict[str, int]:
+    """Returns the bytes of a device's memory that are in use (``current``), and their maximum (``peak``); 0 for a CPU.
+
+    Args:
+      device: such as ``GPU:0``.
+
+    Raises:
+      ValueError: there is no such device.
+    """
+    kind, _, number = device.upper().rpartition("/")[2].removeprefix("DEVICE:").partition(":")
+    if not number.isdigit() or int(number) >= len(list_logical_devices(kind)):
+        raise ValueError(f"Failed parsing device name: {device!r}; tf.config.list_logical_devices() lists the devices")
+    memory: dict[str, int] = {} if kind == "CPU" else local_devices()[f"{kind}:{number}"].memory_stats() or {}
+    return {"current": memory.get("bytes_in_use", 0), "peak": memory.get("peak_bytes_in_use", 0)}
+
+
+def get_memory_usage(device: str) -> int:
+    """Returns the bytes of a device's memory that are in use; see `get_memory_info`."""
+    return get_memory_info(device)["current"]
+
+
+def get_device_details(device: PhysicalDevice) -> dict[str, Any]:
+    """Returns the name and the compute capability of a GPU; nothing for a CPU."""
+    _require_known(device)
+    if device.device_type == "CPU":
+        return {}
+    found = local_devices()[device.name.removeprefix("/physical_device:")]
+    major, _, minor = str(getattr(found, "compute_capability", "0.0")).partition(".")
+    return {"device_name": found.device_kind, "compute_capability": (int(major), int(minor or 0))}
+
+
 def _filter_by_type(devices: list[_D], device_type: str | None) -> list[_D]:
     return [device for device in devices if device_type in (None, device.device_type)]
 

@@ -113,13 +113,24 @@ def get_experimental_options() -> dict[str, bool | int]:
     return {"disable_model_pruning": False, "disable_meta_optimizer": False, **_settings.optimizer}
 
 
+def get_compiler() -> str:
+    """Returns ``autoclustering`` if `set_compiler` has been called with it, else an empty text."""
+    return "autoclustering" if _settings.jit else ""
+
+
+def set_compiler(enabled: bool | str) -> None:
+    """Stores the setting of TensorFlow 2, ``True`` or ``autoclustering``, without effect; see `set_jit`."""
+    _settings.jit = enabled in (True, "autoclustering")
+
+
 def set_experimental_options(options: Mapping[str, bool | int]) -> None:
     """Stores switches of TensorFlow's graph optimizer, without effect: this process has no such optimizer.
 
     Args:
-      options: switches by name; unknown names are ignored.
+      options: switches by name, which are added to those of earlier calls; unknown names are ignored.
     """
-    _settings.optimizer = {name: value for name, value in options.items() if name in _SWITCHES}
+    given = {**_settings.optimizer, **options}
+    _settings.optimizer = {name: given[name] for name in _SWITCHES if name in given}
 
 
 def get_device_policy() -> str:

@@ -77,6 +77,11 @@ def decode_bmp(contents: TensorLike, channels: int = 0, name: str | None = None)
     return one("DecodeBmp", contents, channels=channels, name=name)
 
 
+def decode_webp(contents: TensorLike, channels: int = 0, dtype: DTypeLike = uint8, name: str | None = None) -> Tensor:
+    """Decodes a WebP image to uint8 (frames, height, width, channels); the image must have the required channels."""
+    return one("DecodeWebP", contents, channels=channels, dtype=as_dtype(dtype), name=name)
+
+
 def decode_gif(contents: TensorLike, name: str | None = None) -> Tensor:
     """Decodes a GIF image to uint8 (frames, height, width, 3)."""
     return one("DecodeGif", contents, name=name)
