@@ -344,10 +344,14 @@ class Shuffle(Wrapper):
                 if isinstance(block, Failure):
                     yield block
                     continue
-                if not held:
-                    held = [np.empty((size, *column.shape[1:]), column.dtype) for column in block]
                 count = len(block[0])
                 room = min(size - filled, count)
+                if not held:
+                    held = [np.empty((0, *column.shape[1:]), column.dtype) for column in block]
+                if filled + room > len(held[0]):
+                    # The buffer grows with its contents: its size may exceed the memory, and the number of elements.
+                    length = min(size, max(filled + room, 2 * len(held[0])))
+                    held = [np.concatenate([buffer, _unset(buffer, length - len(buffer))]) for buffer in held]
                 for buffer, column in zip(held, block, strict=True):
                     buffer[filled : filled + room] = column[:room]
                 filled += room
@@ -367,6 +371,10 @@ class Shuffle(Wrapper):
             for start in range(0, filled, rows):
                 places = order[start : start + rows]
                 yield tuple(buffer[places] for buffer in held)
+
+
+def _unset(like: HostArray, count: int) -> HostArray:
+    return np.empty((count, *like.shape[1:]), like.dtype)
 
 
 def _last_equal(values: npt.NDArray[np.int64]) -> npt.NDArray[np.int64]:

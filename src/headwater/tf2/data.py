@@ -18,6 +18,7 @@ from headwater.data import readers, stored
 from headwater.data import structure as nest
 from headwater.data.batches import RaggedElements, Rebatch
 from headwater.data.composites import SparseSpec
+from headwater.data.node import INFINITE, UNKNOWN
 from headwater.data.queries import RandomNumbers
 from headwater.data.transforms import Counted
 from headwater.dtypes import as_dtype, bool_, int32, int64
@@ -222,6 +223,25 @@ class Dataset(graphs.Dataset):
         for element in self.elements():
             state = reduce_func(state, _as_tensors(element))
         return _mapped(_as_tensor, state)
+
+    def shuffle(
+        self,
+        buffer_size: TensorLike,
+        seed: int | None = None,
+        reshuffle_each_iteration: bool | None = None,
+        name: str | None = None,
+    ) -> Any:
+        """See the base class; with the size ``UNKNOWN_CARDINALITY``, all elements are shuffled.
+
+        Raises:
+          InvalidArgumentError: ``buffer_size`` is another number below 1, or all of infinitely many elements would have
+            to be shuffled.
+        """
+        if isinstance(buffer_size, int | np.integer) and buffer_size == UNKNOWN:
+            if int(self.cardinality()) == INFINITE:
+                raise InvalidArgumentError("shuffle needs a buffer_size for a dataset without an end")
+            buffer_size = np.iinfo(np.int64).max
+        return super().shuffle(buffer_size, seed, reshuffle_each_iteration, name)
 
     def get_single_element(self, name: str | None = None) -> Tree:
         """The only element.

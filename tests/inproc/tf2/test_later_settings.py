@@ -146,3 +146,27 @@ def test_functions_that_write_datasets(tmp_path: Path) -> None:
     assert _elements(tf.data.experimental.load(str(tmp_path / "saved"))) == [0, 1, 2]
     kept: Callable[[Any], Any] = tf.data.experimental.snapshot(str(tmp_path / "kept"))
     assert _elements(numbers.apply(kept)) == [0, 1, 2]
+
+
+def test_all_elements_are_shuffled() -> None:
+    numbers = tf.data.Dataset.range(2000)
+    for dataset in (numbers, numbers.filter(lambda x: x >= 0), numbers.batch(7)):
+        given = _elements(dataset)
+        found = _elements(dataset.shuffle(tf.data.UNKNOWN_CARDINALITY, seed=1))
+        assert found != given
+        assert sorted(found) == given
+    shuffled = numbers.shuffle(-2, seed=1, reshuffle_each_iteration=False)
+    assert _elements(shuffled) == _elements(shuffled)
+    for size in (-1, 0):
+        with pytest.raises(errors.InvalidArgumentError):
+            numbers.shuffle(size)
+    with pytest.raises(errors.InvalidArgumentError, match="without an end"):
+        numbers.repeat().shuffle(-2)
+
+
+def test_a_buffer_may_be_larger_than_the_memory() -> None:
+    numbers = tf.data.Dataset.range(2000)
+    assert sorted(_elements(numbers.shuffle(1 << 60))) == list(range(2000))
+    order = _elements(numbers.shuffle(500, seed=1))
+    assert sorted(order) == list(range(2000))
+    assert all(value < place + 500 for place, value in enumerate(order))

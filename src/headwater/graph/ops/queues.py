@@ -151,6 +151,21 @@ def dequeue(
     return tuple(handle.item().dequeue(context.step))
 
 
+@host("QueuePeek", infer=_one, blocking=True, keeps=True)
+def peek(
+    context: HostContext, handle: HostArray, index: HostArray, *, component_types: Sequence[DType]
+) -> Sequence[HostArray]:
+    """Returns an element without removing it, for `StagingArea.peek`."""
+    del component_types
+    return tuple(handle.item().peek(context.step, int(index)))
+
+
+@host("QueueClear", infer=no_outputs, keeps=True)
+def clear(handle: HostArray) -> None:
+    """Removes all elements, for `StagingArea.clear`."""
+    handle.item().clear()
+
+
 @host("QueueDequeueManyV2", infer=_components(_count), blocking=True, keeps=True)
 def dequeue_many(
     context: HostContext, handle: HostArray, n: HostArray, *, component_types: Sequence[DType], timeout_ms: int = -1

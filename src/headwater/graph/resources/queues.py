@@ -171,6 +171,23 @@ class Queue(ReplicableResource):
                 return taken
             return tuple(column.reshape(column.shape[1:]) for column in self._rows.pop([taken]))
 
+    def peek(self, step: Waiting, index: int) -> Element:
+        """Returns the element number ``index``, which stays in the queue, or waits for it."""
+        with self._condition:
+            step.wait_until(self._condition, lambda: len(self._items) > index, f"element {index} of {self}")
+            if self._rows is None:
+                return self._items[index]
+            return tuple(column.reshape(column.shape[1:]) for column in self._rows.peek([self._items[index]]))
+
+    def clear(self) -> None:
+        """Removes all elements."""
+        with self._condition:
+            self.changes += 1
+            removed = self._get_some(len(self._items))
+            if self._rows is not None and removed:
+                self._rows.pop(removed)
+            self._condition.notify_all()
+
     def dequeue_many(self, step: Waiting, count: int, *, at_most: bool = False) -> Element:
         """Takes ``count`` elements as one batch.
 

@@ -130,6 +130,14 @@ class QueueBase:
         """Returns the number of elements in the queue."""
         return self._op("QueueSizeV2", [], name=name or f"{self._short_name}_Size").outputs[0]
 
+    def peek(self, index: TensorLike, name: str | None = None) -> Structure:
+        """Waits for the element number ``index`` and returns it as `dequeue`, without removing it."""
+        return self._dequeue("QueuePeek", [convert_to_tensor(index, int32)], name or f"{self._short_name}_Peek")
+
+    def clear(self, name: str | None = None) -> Operation:
+        """Returns an operation that removes all elements."""
+        return self._op("QueueClear", [], name=name or f"{self._short_name}_Clear")
+
     def _op(
         self, op_type: str, inputs: Sequence[Tensor], attrs: dict[str, Any] | None = None, name: str | None = None
     ) -> Operation:

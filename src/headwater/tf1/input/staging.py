@@ -12,7 +12,7 @@ from headwater.tf1.functional.nest import flatten
 from headwater.tf1.input.queues import FIFOQueue
 
 if TYPE_CHECKING:
-    from headwater.graph.types import Structure
+    from headwater.graph.types import Structure, TensorLike
 
 
 _UNBOUNDED = -1
@@ -88,7 +88,18 @@ class StagingArea:
 
     def get(self, name: str | None = None) -> Any:
         """Waits for the next element and returns it: a list of tensors, or with names a dictionary."""
-        tensors: list[Tensor] = flatten(self._queue.dequeue(name or f"{self._short_name}_get"))
+        return self._element(self._queue.dequeue(name or f"{self._short_name}_get"))
+
+    def peek(self, index: TensorLike, name: str | None = None) -> Any:
+        """Waits for the element number ``index`` and returns it as `get`, without removing it."""
+        return self._element(self._queue.peek(index, name or f"{self._short_name}_peek"))
+
+    def clear(self, name: str | None = None) -> Operation:
+        """Returns an operation that removes all elements."""
+        return self._queue.clear(name or f"{self._short_name}_clear")
+
+    def _element(self, found: Structure) -> Any:
+        tensors: list[Tensor] = flatten(found)
         for tensor, shape in zip(tensors, self.shapes, strict=True):
             tensor.set_shape(shape)
         return tensors if self.names is None else dict(zip(self.names, tensors, strict=True))
