@@ -113,6 +113,11 @@ class Entries:
         """Returns whether there is an entry."""
         return (self.folder / _name(key)).exists()
 
+    def remove(self, key: str) -> None:
+        """Removes an entry, if there is one."""
+        with contextlib.suppress(OSError):
+            (self.folder / _name(key)).unlink()
+
     def put(self, key: str, value: bytes) -> None:
         """Adds an entry, and deletes the least recently used entries if the total size exceeds the maximum."""
         if len(value) > self._most // 4:

@@ -272,7 +272,7 @@ def compile_into(entries: Entries, requests: queue.Queue[tuple[str, str]]) -> No
                 put_off.remove(request)
             if not entries.has(key):
                 module, function = name.rsplit(".", 1)
-                entries.put(key, object_code(getattr(importlib.import_module(module), function)))
+                machine_code.store(entries, key, object_code(getattr(importlib.import_module(module), function)))
             fcntl.lockf(locks, fcntl.LOCK_UN, 1, place)
 
 

@@ -31,6 +31,9 @@ _SOURCES: Final = str(Path(__file__).parents[2])
 _POLL_S: Final = 0.02
 
 
+_DIGEST_BYTES: Final = hashlib.sha256().digest_size
+
+
 class _Compiler:
     """The process that compiles functions for this process, one after the other.
 
@@ -115,9 +118,14 @@ _compiler: Final = _Compiler()
 @functools.cache
 def _entries() -> Entries:
     """Returns the cache; a folder for this process only if the user's cache is off or cannot be written."""
-    import tempfile  # noqa: PLC0415  only if it is needed
+    path = folder()
+    if path is None:
+        import shutil  # noqa: PLC0415  only if they are needed
+        import tempfile  # noqa: PLC0415
 
-    return Entries(folder() or Path(tempfile.mkdtemp(prefix="headwater-loops-")))
+        path = Path(tempfile.mkdtemp(prefix="headwater-loops-"))
+        atexit.register(shutil.rmtree, path, ignore_errors=True)
+    return Entries(path)
 
 
 @functools.cache
@@ -187,6 +195,24 @@ def _engine() -> Any:
     return _llvm().create_mcjit_compiler(_llvm().parse_assembly(""), target_machine())
 
 
+def store(entries: Entries, key: str, code: bytes) -> None:
+    """Adds an object file to a cache, with its digest."""
+    entries.put(key, hashlib.sha256(code).digest() + code)
+
+
+def _stored_code(key: str) -> bytes | None:
+    """Returns an object file of the cache, or None. Removes a damaged one, which LLVM might not notice."""
+    stored = _entries().get(key)
+    if stored is None:
+        return None
+    digest, code = stored[:_DIGEST_BYTES], stored[_DIGEST_BYTES:]
+    if hashlib.sha256(code).digest() == digest:
+        return code
+    _log.warning("the cached machine code in %s is damaged: it is compiled again", _entries().folder)
+    _entries().remove(key)
+    return None
+
+
 def address_of(name: str) -> int:
     """Returns the address of a function, which stays valid until the process ends.
 
@@ -196,7 +222,7 @@ def address_of(name: str) -> int:
       RuntimeError: the function cannot be compiled.
     """
     key = key_of(name)
-    while (code := _entries().get(key)) is None:
+    while (code := _stored_code(key)) is None:
         _compiler.request(name)
         _compiler.wait()
     with _lock:

@@ -125,6 +125,19 @@ def test_a_result_of_another_type_is_an_error(cache: Entries, caplog: pytest.Log
         _fresh(_wrong)(np.array([1]))
 
 
+def test_a_damaged_entry_is_compiled_again(cache: Entries, caplog: pytest.LogCaptureFixture) -> None:
+    _fresh(_first)(np.array([1]))
+    key = machine_code.key_of(_first.name)
+    stored = cache.get(key)
+    assert stored is not None
+    damaged = stored[:-1] + b"x"
+    cache.put(key, damaged)
+    machine_code._compiler._requested.clear()
+    assert _fresh(_first)(np.array([2])).tolist() == [2]
+    assert cache.get(key) not in {None, damaged}
+    assert caplog.text.count("is damaged: it is compiled again") == 1
+
+
 def test_a_package_that_changed_meanwhile_is_named(cache: Entries, monkeypatch: pytest.MonkeyPatch) -> None:
     monkeypatch.setattr(machine_code, "key_of", _key_of_another_version)
     with pytest.raises(RuntimeError, match="another version of the package has been installed meanwhile"):
