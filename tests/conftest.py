@@ -3,10 +3,8 @@
 from __future__ import annotations
 
 import os
-import shutil
 import signal
 import sys
-import tempfile
 from collections.abc import Iterator
 from pathlib import Path
 
@@ -29,7 +27,7 @@ _EXIT_S = 60
 
 
 def pytest_configure(config: pytest.Config) -> None:
-    """Restores default signal handlers, and keeps compiled modules and executables for other tests and processes.
+    """Restores default signal handlers, and keeps compiled code for other tests and later runs.
 
     A shell that starts the tests in the background makes them, and every process they start, ignore Ctrl-C. Half of
     the tests' time is spent on compiling small programs, most of which were compiled before. Without bytecode files,
@@ -44,10 +42,9 @@ def pytest_configure(config: pytest.Config) -> None:
     if distributes:
         NodeManager.EXIT_TIMEOUT = _EXIT_S
     if _COMPILED not in os.environ:  # processes of xdist inherit the folder from the process that starts them
-        folder = tempfile.mkdtemp(prefix="headwater-compiled-")
-        config.add_cleanup(lambda: shutil.rmtree(folder, ignore_errors=True))
+        assert config.cache is not None
         os.environ |= {
-            _COMPILED: folder,
+            _COMPILED: str(config.cache.mkdir("compiled")),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         }
 
