@@ -58,8 +58,7 @@ PARTIAL: Final[Mapping[str, str]] = {
         "without times, which `Timeline` shows"
     ),
     "tf.contrib.learn.DNNLinearCombinedClassifier": (
-        "counts each step once, as with `fix_global_step_increment_bug=True`; without `enable_centered_bias` and "
-        "`embedding_lr_multipliers`"
+        "counts each step once, as with `fix_global_step_increment_bug=True`; without `embedding_lr_multipliers`"
     ),
     "tf.contrib.learn.DNNLinearCombinedRegressor": "as `DNNLinearCombinedClassifier`",
     "tf.contrib.learn.Experiment": "without `export_strategies`",

@@ -141,9 +141,8 @@ def test_arguments_of_a_linear_regressor(tmp_path: Path) -> None:
     ).fit(input_fn=weighted, steps=3)
     assert heavy.evaluate(input_fn=weighted, steps=1)["loss"] == pytest.approx(0.4074579, rel=1e-5)
     np.testing.assert_allclose(heavy.get_variable_value("linear//weight"), [[0.8164776], [0.9566322]], rtol=1e-5)
-    for argument in ("enable_centered_bias", "_joint_weights"):
-        with pytest.raises(ValueError, match=f"{argument} is not supported"):
-            fitted("refused", **{argument: True})
+    with pytest.raises(ValueError, match="_joint_weights is not supported"):
+        fitted("refused", _joint_weights=True)
 
 
 def test_predictions_of_classifiers(tmp_path: Path) -> None:
@@ -350,3 +349,143 @@ def test_weighted_sums_of_columns(kind: str, expected: list[int]) -> None:
         table = layers.embedding_column(w, 2)
         with pytest.raises(ValueError, match="Error creating weighted sum for column: w_embedding"):
             layers.weighted_sum_from_feature_columns(features, [table], 1)
+
+
+DRAWN = np.random.RandomState(0).randn(40, 3).astype(np.float32)
+SIGNS = (DRAWN.sum(1) > 0).astype(np.int64)
+LARGEST = np.abs(DRAWN).argmax(1).astype(np.int64)
+SUMS = (DRAWN @ [1.0, 2.0, -1.0]).astype(np.float32)[:, None]
+
+
+def _drawn(labels: Any) -> Any:
+    return lambda: ({"x": tf.constant(DRAWN)}, tf.constant(labels))
+
+
+def _trained(kind: str, labels: Any, folder: Path, **settings: Any) -> Any:
+    columns = [tf.contrib.layers.real_valued_column("x", dimension=3)]
+    if "Combined" in kind:
+        settings |= {"linear_feature_columns": columns, "dnn_feature_columns": columns, "dnn_hidden_units": [3]}
+    else:
+        settings |= {"feature_columns": columns} | ({"hidden_units": [4]} if "DNN" in kind else {})
+    return getattr(tf.contrib.learn, kind)(model_dir=str(folder), **settings).fit(input_fn=_drawn(labels), steps=5)
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "settings", "name", "bias", "slot"),
+    [
+        ("LinearClassifier", SIGNS, {}, "linear/binary_logistic_head", [0.09589472], [0.12105688]),
+        (
+            "LinearClassifier",
+            LARGEST,
+            {"n_classes": 3},
+            "linear/multi_class_head",
+            [0.02155238, 0.05264995, -0.07261041],
+            [0.10095437, 0.10588817, 0.11158349],
+        ),
+        ("LinearRegressor", SUMS, {"optimizer": "Adam"}, "linear/regression_head", [0.29722384], [11.599929]),
+    ],
+)
+def test_a_centered_bias_is_trained_by_itself(
+    tmp_path: Path, kind: str, labels: Any, settings: dict[str, Any], name: str, bias: list[float], slot: list[float]
+) -> None:
+    if "optimizer" in settings:
+        settings = {"optimizer": tf.train.AdamOptimizer(0.1)}
+    made = _trained(kind, labels, tmp_path, enable_centered_bias=True, **settings)
+    found = tf.train.load_variable(str(tmp_path), f"{name}/centered_bias_weight")
+    np.testing.assert_allclose(found, bias, rtol=1e-5)
+    found = tf.train.load_variable(str(tmp_path), f"{name}/{name}/centered_bias_weight/Adagrad")
+    np.testing.assert_allclose(found, slot, rtol=1e-5)
+    assert made.evaluate(input_fn=_drawn(labels), steps=1)["loss"] < 3
+
+
+@pytest.mark.parametrize(
+    ("kind", "labels", "settings", "names"),
+    [
+        (
+            "LinearClassifier",
+            SIGNS,
+            {},
+            """
+            global_step linear/bias_weight linear/bias_weight/d/linear/bias_weight/part_0/Ftrl
+            linear/bias_weight/d/linear/bias_weight/part_0/Ftrl_1 linear/x/weight
+            linear/x/weight/head/linear/x/weight/part_0/Ftrl linear/x/weight/head/linear/x/weight/part_0/Ftrl_1""",
+        ),
+        (
+            "LinearRegressor",
+            SUMS,
+            {"optimizer": "Adam", "enable_centered_bias": True},
+            """
+            global_step linear/bias_weight linear/bias_weight/ear/bias_weight/part_0/Adam
+            linear/bias_weight/ear/bias_weight/part_0/Adam_1 linear/regression_head/centered_bias_weight
+            linear/regression_head/linear/regression_head/centered_bias_weight/Adagrad
+            linear/regression_head/train_op/beta1_power linear/regression_head/train_op/beta2_power linear/x/weight
+            linear/x/weight/linear/x/weight/part_0/Adam linear/x/weight/linear/x/weight/part_0/Adam_1""",
+        ),
+        (
+            "DNNClassifier",
+            SIGNS,
+            {},
+            """
+            dnn/binary_logistic_head/dnn/learning_rate dnn/hiddenlayer_0/biases
+            dnn/hiddenlayer_0/biases//hiddenlayer_0/biases/part_0/Adagrad dnn/hiddenlayer_0/weights
+            dnn/hiddenlayer_0/weights/hiddenlayer_0/weights/part_0/Adagrad dnn/logits/biases
+            dnn/logits/biases/dnn/dnn/logits/biases/part_0/Adagrad dnn/logits/weights
+            dnn/logits/weights/nn/dnn/logits/weights/part_0/Adagrad global_step""",
+        ),
+        (
+            "DNNLinearCombinedRegressor",
+            SUMS,
+            {},
+            """
+            dnn/hiddenlayer_0/biases dnn/hiddenlayer_0/biases/yer_0/biases/part_0/Adagrad dnn/hiddenlayer_0/weights
+            dnn/hiddenlayer_0/weights/er_0/weights/part_0/Adagrad dnn/logits/biases
+            dnn/logits/biases/ogits/biases/part_0/Adagrad dnn/logits/weights
+            dnn/logits/weights/gits/weights/part_0/Adagrad global_step linear/bias_weight
+            linear/bias_weight/ear/bias_weight/part_0/Ftrl linear/bias_weight/ear/bias_weight/part_0/Ftrl_1
+            linear/x/weight linear/x/weight/linear/x/weight/part_0/Ftrl
+            linear/x/weight/linear/x/weight/part_0/Ftrl_1 regression_head/dnn/learning_rate
+            regression_head/linear/learning_rate""",
+        ),
+    ],
+)
+def test_checkpoints_have_the_names_of_slots(
+    tmp_path: Path, kind: str, labels: Any, settings: dict[str, Any], names: str
+) -> None:
+    if "optimizer" in settings:
+        settings = {**settings, "optimizer": tf.train.AdamOptimizer(0.1)}
+    _trained(kind, labels, tmp_path, **settings)
+    assert sorted(name for name, _ in tf.train.list_variables(str(tmp_path))) == names.split()
+
+
+def test_outputs_and_graphs_of_an_export(tmp_path: Path) -> None:
+    made = _trained("LinearClassifier", SIGNS, tmp_path / "model")
+
+    def inputs() -> Any:
+        examples = tf.placeholder(tf.string, [None])
+        features = tf.parse_example(examples, {"x": tf.FixedLenFeature([3], tf.float32)})
+        return tf.contrib.learn.InputFnOps(features, None, {"examples": examples})
+
+    folder = str(tmp_path / "exported")
+    with pytest.raises(ValueError, match=r"default_output_alternative: x, but available .* are: \[None\]"):
+        made.export_savedmodel(folder, inputs, "x")
+    with pytest.raises(ValueError, match="must specify no transforms"):
+        made.export_savedmodel(folder, inputs, graph_rewrite_specs=[(("serve",), ("fold_constants",))])
+    with pytest.raises(NotImplementedError, match="only the tag"):
+        made.export_savedmodel(folder, inputs, graph_rewrite_specs=[(("serve",), ()), (("fast",), ("x",))])
+    path = made.export_savedmodel(folder, inputs, graph_rewrite_specs=[(("serve",), ())])
+    with tf.Graph().as_default(), tf.Session() as session:
+        signatures = tf.saved_model.loader.load(session, ["serve"], path.decode()).signature_def
+    assert sorted(signatures) == ["default_input_alternative:None", "serving_default"]
+    assert sorted(signatures["serving_default"].outputs) == ["classes", "scores"]
+
+
+def test_settings_by_name() -> None:
+    column = tf.contrib.layers.real_valued_column("x")
+    made = tf.contrib.learn.LinearClassifier([column])
+    wrapped = tf.contrib.learn.SKCompat(made)
+    assert (list(made.get_params()), wrapped.get_params(), wrapped.get_params(deep=False)) == (["params"], {}, {})
+    assert wrapped.set_params() is wrapped
+    with pytest.raises(ValueError, match="Invalid parameter model_dir for estimator LinearClassifier"):
+        made.set_params(model_dir="a")
+    with pytest.raises(ValueError, match="Invalid parameter bogus for estimator SKCompat"):
+        wrapped.set_params(bogus=1)

@@ -21,7 +21,6 @@ CALLS: dict[str, Callable[[], Any]] = {
     "builder": lambda: tf.train.Saver(builder=object()),
     "clear_extraneous_savers": lambda: tf.train.export_meta_graph(clear_extraneous_savers=True),
     "save_debug_info": lambda: tf.train.export_meta_graph(save_debug_info=True),
-    "enable_centered_bias": lambda: tf.contrib.learn.LinearClassifier([], enable_centered_bias=True),
     "_joint_weight": lambda: tf.contrib.learn.LinearClassifier([], _joint_weight=True),
     "embedding_lr_multipliers": lambda: tf.contrib.learn.DNNClassifier([2], [], embedding_lr_multipliers={"x": 1.0}),
     "eval_metrics": lambda: tf.contrib.learn.Experiment(_NONE, _no_batches, _no_batches, eval_metrics={"x": 1}),

@@ -7,10 +7,13 @@ from dataclasses import dataclass, replace
 from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self
 
 from headwater.graph.collections import GraphKeys
+from headwater.graph.convert import name_scope
 from headwater.tf1.contrib.slim.layers import fully_connected
 from headwater.tf1.feature_columns.old_inputs import input_from_feature_columns, weighted_sum_from_feature_columns
 from headwater.tf1.functional import arrays, math
+from headwater.tf1.functional.clip import clip_by_global_norm
 from headwater.tf1.functional.default_graph import control_dependencies, get_collection
+from headwater.tf1.functional.gradients import gradients
 from headwater.tf1.functional.nn import relu
 from headwater.tf1.functional.weighted_losses import Reduction
 from headwater.tf1.metrics import means
@@ -23,21 +26,23 @@ from headwater.tf1.training.estimator.heads import (
     RegressionHead,
     class_head,
 )
-from headwater.tf1.training.estimator.learn import ARRAY, require_none
+from headwater.tf1.training.estimator.learn import ARRAY, WithParams, require_none
 from headwater.tf1.training.estimator.learn_estimator import LearnEstimator
 from headwater.tf1.training.estimator.metric_spec import MetricSpec, items_of
+from headwater.tf1.training.estimator.run_config import RunConfig
 from headwater.tf1.training.estimator.specs import EstimatorSpec, ModeKeys
+from headwater.tf1.training.optimizers.adagrad import AdagradOptimizer
 from headwater.tf1.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY
 from headwater.tf1.training.train_ops import optimize_loss
 from headwater.tf1.training.training_util import get_global_step
+from headwater.tf1.variables.partitioned import min_max_variable_partitioner
 from headwater.tf1.variables.state import assign_add
-from headwater.tf1.variables.variable_scope import variable_scope
+from headwater.tf1.variables.variable_scope import get_variable, variable_scope
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation, Tensor
     from headwater.graph.types import Structure
     from headwater.tf1.feature_columns.base import Column
-    from headwater.tf1.training.estimator.run_config import RunConfig
     from headwater.tf1.training.optimizer import OptimizerLike
 
 EngineeringFn = Callable[[Any, Any], tuple[Any, Any]]
@@ -67,6 +72,12 @@ def _weigh(features: Mapping[str, Any], columns: Any, units: int, combiner: str,
     return canned.LAYERS.weigh(features, columns, units, combiner, scope)
 
 
+def _slices(shape: Any, dtype: Any) -> Sequence[int]:
+    """Cuts large variables into a part per ps, and others into one part, whose slots have TensorFlow 1.15's names."""
+    most = max(1, RunConfig().num_ps_replicas)
+    return min_max_variable_partitioner(most, min_slice_size=canned.MIN_SLICE_BYTES)(shape, dtype)
+
+
 def _connect(net: Tensor, size: int, activation: Callable[..., Tensor] | None, scope: Any) -> Tensor:
     return fully_connected(net, size, activation, scope=scope)
 
@@ -94,14 +105,14 @@ def _deep(
     activation: Callable[..., Tensor],
     dropout: float | None,
 ) -> _Part:
-    network = (list(hidden_units), list(columns), activation, dropout, None, False)
+    network = (list(hidden_units), list(columns), activation, dropout, _slices, False)
     found = canned.deep_part("Adagrad", canned.DEEP_RATE, *network, layers=_LAYERS)
     return _Part(found.scope, found.logits, optimizer or "Adagrad", canned.DEEP_RATE)
 
 
 def _linear(optimizer: OptimizerLike | None, columns: Iterable[Column]) -> _Part:
     given = list(columns)
-    found = canned.linear_part("Ftrl", canned.LINEAR_RATE, given, None, "sum", _LAYERS)
+    found = canned.linear_part("Ftrl", canned.LINEAR_RATE, given, _slices, "sum", _LAYERS)
     rate = canned.LINEAR_RATE if optimizer else canned.linear_rate(canned.LINEAR_RATE, len(given))
     return _Part(found.scope, found.logits, optimizer or "Ftrl", rate)
 
@@ -177,24 +188,61 @@ def _predictions(head: Head, found: Any) -> dict[str, Tensor]:
     return {key: found[key] for key in ("logits", "logistic", "probabilities") if key in found} | {"classes": classes}
 
 
-def _train(loss: Tensor, parts: Sequence[_Part], scope: str, clip_norm: float | None, joint: bool) -> Operation:
-    """Returns the operation that trains the variables of each part with its optimizer, and counts the step once."""
+def _train(
+    loss: Tensor, parts: Sequence[_Part], scope: str, clip_norm: float | None, joint: bool, *others: Operation
+) -> Operation:
+    """Returns the operation that trains the variables of each part with its optimizer, runs ``others``, and counts the
+    step once."""
     step = get_global_step()
     clip = None if clip_norm is None else float(clip_norm)
-    with variable_scope(scope):
-        ops: list[Tensor] = []
+    # Variables of optimizers that are no slots are named after the name scope.
+    with variable_scope(scope), name_scope("train_op"):
+        ops: list[Tensor | Operation] = [*others]
         for part in parts:
-            # A linear model alone has no variable of its learning rate.
-            fixed = part.scope == "linear" and not joint
-            given = part.optimizer
-            made = given if isinstance(given, str) and not fixed else canned.optimizer_of(given, part.rate)
             own = get_collection(GraphKeys.TRAINABLE_VARIABLES, f"{part.scope}/")
-            name = "train_op" if fixed else part.scope
-            settings: dict[str, Any] = {"clip_gradients": clip, "variables": own, "name": name, "summaries": []}
-            rate = None if fixed else part.rate
-            ops.append(optimize_loss(loss, step, rate, made, **settings, increment_global_step=False))
+            if part.scope == "linear" and not joint:
+                # A linear model alone has no variable of its learning rate, and does not train a centered bias.
+                own = [each for each in own if not each.op.name.startswith(f"{scope}/")]
+                grads = gradients(loss, own)
+                if clip is not None:
+                    grads, _ = clip_by_global_norm(grads, clip)
+                made = canned.optimizer_of(part.optimizer, part.rate)
+                ops.append(made.apply_gradients(zip(grads, own, strict=True)))
+                continue
+            given = part.optimizer
+            made = given if isinstance(given, str) else canned.optimizer_of(given, part.rate)
+            settings: dict[str, Any] = {"clip_gradients": clip, "variables": own, "name": part.scope, "summaries": []}
+            ops.append(optimize_loss(loss, step, part.rate, made, **settings, increment_global_step=False))
     with control_dependencies(ops):
         return assign_add(step, 1).op
+
+
+@dataclass(frozen=True)
+class _CenteredBias:
+    """A bias of the logits, which is trained by itself to predict the labels.
+
+    Attributes:
+      scope: the variable scope of the head.
+      variable: its value for each logit.
+    """
+
+    scope: str
+    variable: Any
+
+    @staticmethod
+    def made(scope: str, size: int) -> _CenteredBias:
+        with variable_scope(scope, auxiliary_name_scope=False) as inner:
+            inner.set_partitioner(None)
+            return _CenteredBias(scope, get_variable("centered_bias_weight", initializer=arrays.zeros([size])))
+
+    def train(self, head: Head, features: Mapping[str, Any], labels: Structure, logits: Tensor) -> Operation:
+        """Returns the operation of a step: Adagrad with the rate 0.1, as in TensorFlow 1.15."""
+        losses = [
+            replace(head, loss_reduction=reduction).loss(features, labels, arrays.zeros_like(logits) + self.variable)
+            for reduction in (_MEAN, Reduction.MEAN)
+        ]
+        with variable_scope(self.scope, auxiliary_name_scope=False):
+            return AdagradOptimizer(0.1).minimize(math.add_n(losses) / 2, var_list=[self.variable])
 
 
 class _Model(LearnEstimator):
@@ -203,9 +251,11 @@ class _Model(LearnEstimator):
     Args:
       clip_norm: the largest global norm of each part's gradients.
       joint: whether its class combines several models, even if one has no columns.
+      centered: whether the logits have a bias that is trained by itself.
     """
 
     _result: ClassVar[str]
+    _output_alternatives: ClassVar[list[str | None]] = [None]
 
     def __init__(
         self,
@@ -216,20 +266,28 @@ class _Model(LearnEstimator):
         clip_norm: float | None,
         feature_engineering_fn: EngineeringFn | None,
         joint: bool = False,
+        centered: bool = False,
     ) -> None:
         scope = _scope(head) if joint else f"{parts[0].scope}/{_scope(head)}"
 
         def model_fn(features: Structure, labels: Structure, mode: str) -> EstimatorSpec:
             features = items_of(features) or {ARRAY: features}
             first, *others = [part.logits(features, mode, head.logits_dimension) for part in parts]
+            logits = sum(others, start=first)
+            bias = _CenteredBias.made(scope, head.logits_dimension) if centered else None
+
+            def train(loss: Tensor) -> Operation:
+                extra = [] if bias is None else [bias.train(head, features, labels, logits)]
+                return _train(loss, parts, scope, clip_norm, joint, *extra)
+
             # An evaluation divides the sum of weighted losses by the sum of weights, a training step by their number.
             chosen = replace(head, loss_reduction=Reduction.MEAN) if mode == ModeKeys.EVAL else head
             spec = chosen.create_estimator_spec(
                 features,
                 mode,
-                sum(others, start=first),
+                logits if bias is None else logits + bias.variable,
                 labels=labels,
-                train_op_fn=lambda loss: _train(loss, parts, scope, clip_norm, joint),
+                train_op_fn=train,
             )
             if mode == ModeKeys.TRAIN:
                 return spec
@@ -341,10 +399,18 @@ class LinearClassifier(_Classifier):
         feature_engineering_fn: EngineeringFn | None = None,
         label_keys: Sequence[str] | None = None,
     ) -> None:
-        require_none(enable_centered_bias=enable_centered_bias or None, _joint_weight=_joint_weight or None)
+        require_none(_joint_weight=_joint_weight or None)
         head = _classes(n_classes, weight_column_name, label_keys)
         part = _linear(optimizer, feature_columns)
-        super().__init__(head, [part], model_dir, config, gradient_clip_norm, feature_engineering_fn)
+        super().__init__(
+            head,
+            [part],
+            model_dir,
+            config,
+            gradient_clip_norm,
+            feature_engineering_fn,
+            centered=enable_centered_bias,
+        )
 
 
 class LinearRegressor(_Regressor):
@@ -363,10 +429,18 @@ class LinearRegressor(_Regressor):
         config: RunConfig | None = None,
         feature_engineering_fn: EngineeringFn | None = None,
     ) -> None:
-        require_none(enable_centered_bias=enable_centered_bias or None, _joint_weights=_joint_weights or None)
+        require_none(_joint_weights=_joint_weights or None)
         head = _numbers(label_dimension, weight_column_name)
         part = _linear(optimizer, feature_columns)
-        super().__init__(head, [part], model_dir, config, gradient_clip_norm, feature_engineering_fn)
+        super().__init__(
+            head,
+            [part],
+            model_dir,
+            config,
+            gradient_clip_norm,
+            feature_engineering_fn,
+            centered=enable_centered_bias,
+        )
 
 
 class DNNClassifier(_Classifier):
@@ -391,13 +465,20 @@ class DNNClassifier(_Classifier):
         label_keys: Sequence[str] | None = None,
     ) -> None:
         require_none(
-            enable_centered_bias=enable_centered_bias or None,
             embedding_lr_multipliers=embedding_lr_multipliers,
             input_layer_min_slice_size=input_layer_min_slice_size,
         )
         head = _classes(n_classes, weight_column_name, label_keys)
         part = _deep(optimizer, hidden_units, feature_columns, activation_fn, dropout)
-        super().__init__(head, [part], model_dir, config, gradient_clip_norm, feature_engineering_fn)
+        super().__init__(
+            head,
+            [part],
+            model_dir,
+            config,
+            gradient_clip_norm,
+            feature_engineering_fn,
+            centered=enable_centered_bias,
+        )
 
 
 class DNNRegressor(_ScoredRegressor):
@@ -421,13 +502,20 @@ class DNNRegressor(_ScoredRegressor):
         input_layer_min_slice_size: object = None,
     ) -> None:
         require_none(
-            enable_centered_bias=enable_centered_bias or None,
             embedding_lr_multipliers=embedding_lr_multipliers,
             input_layer_min_slice_size=input_layer_min_slice_size,
         )
         head = _numbers(label_dimension, weight_column_name)
         part = _deep(optimizer, hidden_units, feature_columns, activation_fn, dropout)
-        super().__init__(head, [part], model_dir, config, gradient_clip_norm, feature_engineering_fn)
+        super().__init__(
+            head,
+            [part],
+            model_dir,
+            config,
+            gradient_clip_norm,
+            feature_engineering_fn,
+            centered=enable_centered_bias,
+        )
 
 
 class DNNLinearCombinedClassifier(_Classifier):
@@ -458,14 +546,22 @@ class DNNLinearCombinedClassifier(_Classifier):
         del fix_global_step_increment_bug  # a training step always counts once here, as with True
         require_none(
             _joint_linear_weights=_joint_linear_weights or None,
-            enable_centered_bias=enable_centered_bias or None,
             embedding_lr_multipliers=embedding_lr_multipliers,
             input_layer_min_slice_size=input_layer_min_slice_size,
         )
         head = _classes(n_classes, weight_column_name, label_keys)
         wide, deep = (linear_feature_columns, linear_optimizer), (dnn_feature_columns, dnn_optimizer)
         parts = _both(*wide, *deep, dnn_hidden_units, dnn_activation_fn, dnn_dropout)
-        super().__init__(head, parts, model_dir, config, gradient_clip_norm, feature_engineering_fn, joint=True)
+        super().__init__(
+            head,
+            parts,
+            model_dir,
+            config,
+            gradient_clip_norm,
+            feature_engineering_fn,
+            joint=True,
+            centered=enable_centered_bias,
+        )
 
 
 class DNNLinearCombinedRegressor(_ScoredRegressor):
@@ -495,17 +591,25 @@ class DNNLinearCombinedRegressor(_ScoredRegressor):
         del fix_global_step_increment_bug  # a training step always counts once here, as with True
         require_none(
             _joint_linear_weights=_joint_linear_weights or None,
-            enable_centered_bias=enable_centered_bias or None,
             embedding_lr_multipliers=embedding_lr_multipliers,
             input_layer_min_slice_size=input_layer_min_slice_size,
         )
         head = _numbers(label_dimension, weight_column_name)
         wide, deep = (linear_feature_columns, linear_optimizer), (dnn_feature_columns, dnn_optimizer)
         parts = _both(*wide, *deep, dnn_hidden_units, dnn_activation_fn, dnn_dropout)
-        super().__init__(head, parts, model_dir, config, gradient_clip_norm, feature_engineering_fn, joint=True)
+        super().__init__(
+            head,
+            parts,
+            model_dir,
+            config,
+            gradient_clip_norm,
+            feature_engineering_fn,
+            joint=True,
+            centered=enable_centered_bias,
+        )
 
 
-class SKCompat:
+class SKCompat(WithParams):
     """scikit-learn's interface to an estimator of ``tf.contrib.learn``."""
 
     def __init__(self, estimator: LearnEstimator) -> None:

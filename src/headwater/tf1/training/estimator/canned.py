@@ -33,7 +33,7 @@ if TYPE_CHECKING:
     from headwater.tf1.variables.partitioned import Partitioner
 
 
-_MIN_SLICE_BYTES = 64 << 20
+MIN_SLICE_BYTES = 64 << 20
 _DEEP, _LINEAR = "dnn", "linear"
 DEEP_RATE, LINEAR_RATE = 0.05, 0.2
 _BOTH_DEEP_RATE, _BOTH_LINEAR_RATE = 0.001, 0.005
@@ -63,7 +63,7 @@ def linear_rate(most: float, columns: int) -> float:
 def _spread(partitioner: Partitioner | None) -> Partitioner | None:
     """Returns ``partitioner``, or a partitioner that cuts large tables into a part per ps; None without ps."""
     count = RunConfig().num_ps_replicas if partitioner is None else 0
-    return min_max_variable_partitioner(count, min_slice_size=_MIN_SLICE_BYTES) if count else partitioner
+    return min_max_variable_partitioner(count, min_slice_size=MIN_SLICE_BYTES) if count else partitioner
 
 
 Logits = Callable[[Mapping[str, Any], str, int], Tensor]

@@ -64,6 +64,12 @@ class Head:
         assert train_op_fn is not None
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op_fn(loss))
 
+    def loss(self, features: Mapping[str, Tensor], labels: Structure, logits: Tensor) -> Tensor:
+        """Returns the loss of these logits."""
+        weights = self._weights(features)
+        each = self._loss(self._labels(labels), logits)
+        return compute_weighted_loss(each, 1.0 if weights is None else weights, reduction=self.loss_reduction)
+
     def _weights(self, features: Mapping[str, Tensor]) -> Tensor | None:
         if self.weight_column is None:
             return None

@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 from collections.abc import Callable, Iterable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any
+from typing import TYPE_CHECKING, Any, ClassVar, Self
 
 import numpy as np
 
@@ -149,6 +149,40 @@ def infer_real_valued_columns_from_input(x: SparseLike) -> list[Column]:
         real_valued_column(name, int(np.prod(np.shape(each)[1:])), dtype=as_dtype(np.asarray(each).dtype))
         for name, each in arrays.items()
     ]
+
+
+class WithParams:
+    """scikit-learn's interface to the settings of an estimator."""
+
+    _settings: ClassVar[tuple[str, ...]] = ()
+
+    def get_params(self, deep: bool = True) -> dict[str, Any]:
+        """Returns the settings by name; with ``deep`` also those of settings that have settings themselves."""
+        found: dict[str, Any] = {}
+        for name in self._settings:
+            value = found[name] = getattr(self, name)
+            if deep and hasattr(value, "get_params"):
+                found |= {f"{name}__{inner}": each for inner, each in value.get_params().items()}
+        return found
+
+    def set_params(self, **params: object) -> Self:
+        """Changes settings.
+
+        Raises:
+          ValueError: there is no such setting.
+        """
+        for key, value in params.items():
+            name, _, inner = key.partition("__")
+            if name not in self._settings:
+                raise ValueError(
+                    f"Invalid parameter {name} for estimator {type(self).__name__}. Check the list of available "
+                    "parameters with `estimator.get_params().keys()`."
+                )
+            if inner:
+                getattr(self, name).set_params(**{inner: value})
+            else:
+                setattr(self, name, value)
+        return self
 
 
 def require_none(**settings: object) -> None:

@@ -2,8 +2,8 @@
 
 from __future__ import annotations
 
-from collections.abc import Callable, Mapping, Sequence
-from typing import TYPE_CHECKING, Any, NamedTuple, Self
+from collections.abc import Callable, Iterable, Mapping, Sequence
+from typing import TYPE_CHECKING, Any, ClassVar, NamedTuple, Self, cast
 
 import numpy as np
 
@@ -19,16 +19,23 @@ from headwater.tf1.training.estimator.export import (
     build_parsing_serving_input_receiver_fn,
 )
 from headwater.tf1.training.estimator.inputs import arguments_of
-from headwater.tf1.training.estimator.learn import ARRAY, ArrayEstimator, input_fn_of, require_none
+from headwater.tf1.training.estimator.learn import ARRAY, ArrayEstimator, WithParams, input_fn_of, require_none
 from headwater.tf1.training.estimator.metric_spec import items_of, metric_ops
 from headwater.tf1.training.estimator.specs import EstimatorSpec, ModeKeys
-from headwater.tf1.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY
+from headwater.tf1.training.saved_model import DEFAULT_SERVING_SIGNATURE_DEF_KEY, SERVING
 from headwater.tf1.training.session_run_hook import SessionRunContext, SessionRunHook, SessionRunValues
 
 if TYPE_CHECKING:
     from headwater.graph.operation import Operation
     from headwater.graph.types import Structure
     from headwater.tf1.training.scaffold import Scaffold
+
+
+class GraphRewriteSpec(NamedTuple):
+    """A graph of a saved model: its tags, and TensorFlow's transforms of the graph."""
+
+    tags: Sequence[str]
+    transforms: Sequence[str]
 
 
 class ModelFnOps(EstimatorSpec):
@@ -125,7 +132,7 @@ class _StopAfterConstants(SessionRunHook):
             run_context.request_stop()
 
 
-class LearnEstimator(ArrayEstimator):
+class LearnEstimator(WithParams, ArrayEstimator):
     """Trains, evaluates and predicts with a model function.
 
     A prediction passes placeholders as labels if the estimator was trained or evaluated before, as TensorFlow does.
@@ -139,6 +146,9 @@ class LearnEstimator(ArrayEstimator):
     Raises:
       ValueError: there is no ``model_fn``, or it has no argument for ``params``.
     """
+
+    _settings: ClassVar[tuple[str, ...]] = ("params",)
+    _output_alternatives: ClassVar[list[str | None]] = []
 
     def __init__(
         self,
@@ -265,14 +275,26 @@ class LearnEstimator(ArrayEstimator):
 
         Args:
           serving_input_fn: returns the inputs.
+          default_output_alternative_key: the output that the default signature returns; a model with one head has
+            only the default output.
           assets_extra, as_text, checkpoint_path, strip_default_attrs: see `Estimator.export_savedmodel`.
+          graph_rewrite_specs: see `GraphRewriteSpec`; one, without transforms.
 
         Raises:
-          ValueError: ``default_output_alternative_key`` or ``graph_rewrite_specs``, which are not supported.
+          NotImplementedError: ``graph_rewrite_specs`` have transforms.
+          ValueError: there is no such output, or the first of ``graph_rewrite_specs`` has transforms.
         """
-        require_none(
-            default_output_alternative_key=default_output_alternative_key, graph_rewrite_specs=graph_rewrite_specs
-        )
+        if default_output_alternative_key:
+            raise ValueError(
+                f"Requested default_output_alternative: {default_output_alternative_key}, but available "
+                f"output_alternatives are: {self._output_alternatives}"
+            )
+        if graph_rewrite_specs is not None:
+            specs = [GraphRewriteSpec(*each) for each in cast("Iterable[Iterable[Any]]", graph_rewrite_specs)]
+            if not specs or specs[0].transforms:
+                raise ValueError("The first element of graph_rewrite_specs must specify no transforms.")
+            if len(specs) > 1 or tuple(specs[0].tags) != (SERVING,):
+                raise NotImplementedError("graph_rewrite_specs: only the tag 'serve' without transforms is supported")
 
         def receiver_fn() -> ServingInputReceiver:
             given = serving_input_fn()
