@@ -13,6 +13,7 @@ import ctypes
 import fcntl
 import importlib
 import queue
+import signal
 import sys
 import threading
 from collections.abc import Sequence
@@ -288,6 +289,9 @@ def _read_requests(requests: queue.Queue[tuple[str, str]]) -> None:
 
 
 if __name__ == "__main__":
+    # Signals to all processes of a task are for its program, which may need a function to save its state.
+    for number in (signal.SIGINT, signal.SIGTERM):
+        signal.signal(number, signal.SIG_IGN)
     requested: queue.Queue[tuple[str, str]] = queue.Queue()
     threading.Thread(target=_read_requests, args=(requested,), daemon=True).start()
     compile_into(Entries(Path(sys.argv[1])), requested)

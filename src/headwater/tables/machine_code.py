@@ -13,6 +13,7 @@ import functools
 import hashlib
 import logging
 import os
+import signal
 import sys
 import threading
 from pathlib import Path
@@ -31,6 +32,8 @@ _SOURCES: Final = str(Path(__file__).parents[2])
 _POLL_S: Final = 0.02
 
 
+#: Return codes of a process that may be started again: the signals arrived before it ignored them.
+_ENDS: Final = (0, -signal.SIGINT, -signal.SIGTERM)
 _DIGEST_BYTES: Final = hashlib.sha256().digest_size
 
 
@@ -81,7 +84,7 @@ class _Compiler:
         with process, self._messages:
             self._messages.seek(0)
             lines = self._messages.read().decode(errors="replace").strip().splitlines()
-        if process.returncode:
+        if process.returncode not in _ENDS:
             raise RuntimeError(f"the compilation of {name} failed: {lines[-1] if lines else 'no message'}")
 
     def _send(self, name: str) -> None:

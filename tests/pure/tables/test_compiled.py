@@ -3,6 +3,7 @@
 from __future__ import annotations
 
 import gc
+import signal
 from collections.abc import Iterator
 from pathlib import Path
 from typing import Any
@@ -136,6 +137,17 @@ def test_a_damaged_entry_is_compiled_again(cache: Entries, caplog: pytest.LogCap
     assert _fresh(_first)(np.array([2])).tolist() == [2]
     assert cache.get(key) not in {None, damaged}
     assert caplog.text.count("is damaged: it is compiled again") == 1
+
+
+def test_signals_to_all_processes_of_a_task_do_not_end_the_compilation(cache: Entries) -> None:
+    first = _fresh(_first)
+    first(np.array([1]))
+    process = machine_code._compiler._process
+    assert process is not None
+    for number in (signal.SIGINT, signal.SIGTERM):
+        process.send_signal(number)
+    assert _fresh(_halve)(np.array([7]), ROWS, 1, False)[0].tolist() == [3]
+    assert machine_code._compiler._process is process
 
 
 def test_a_package_that_changed_meanwhile_is_named(cache: Entries, monkeypatch: pytest.MonkeyPatch) -> None:
