@@ -56,6 +56,8 @@ MODULES: Mapping[str, Sequence[str]] = {
         "headwater.tf1.contrib.seq2seq.wrapper",
     ),
     "tensorflow.contrib.seq2seq.python.ops.*": ("tf.contrib.seq2seq",),
+    "tensorflow.contrib.losses.python.metric_learning": ("headwater.tf1.functional.metric_learning",),
+    "tensorflow.contrib.losses.python.metric_learning.*": ("headwater.tf1.functional.metric_learning",),
     "tensorflow.contrib.layers.python.layers": ("tf.contrib.layers",),
     "tensorflow.contrib.layers.python.layers.utils": ("headwater.tf1.contrib.slim.utils",),
     "tensorflow.contrib.layers.python.layers.*": ("tf.contrib.layers",),

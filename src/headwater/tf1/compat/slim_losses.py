@@ -6,7 +6,7 @@ from typing import TYPE_CHECKING
 
 from headwater.graph.collections import GraphKeys
 from headwater.graph.operation import Tensor
-from headwater.tf1.functional import weighted_losses
+from headwater.tf1.functional import metric_learning, weighted_losses
 from headwater.tf1.functional.weighted_losses import (
     add_loss,
     compute_weighted_loss,
@@ -31,6 +31,7 @@ __all__ = [
     "log_loss",
     "mean_pairwise_squared_error",
     "mean_squared_error",
+    "metric_learning",
     "sigmoid_cross_entropy",
     "softmax_cross_entropy",
     "sparse_softmax_cross_entropy",
