@@ -61,9 +61,11 @@ _IDLE_S: Final = 10.0
 _dispatchers: Final[dict[str, Any]] = {}
 
 
-def type_of(function: Compiled) -> object:
-    """Returns numba's type of a function."""
+def _type_of_function(function: Compiled) -> object:
     return _dispatcher_of(function)._numba_type_
+
+
+Compiled.type_of = _type_of_function
 
 
 def _dispatcher_of(function: Compiled) -> Any:

@@ -17,7 +17,7 @@ import operator
 import threading
 import types
 from collections.abc import Callable
-from typing import Annotated, Any, Final, TypeVar, get_args, get_origin, get_type_hints
+from typing import Annotated, Any, ClassVar, Final, TypeVar, get_args, get_origin, get_type_hints
 
 import numpy as np
 from numpy.typing import NDArray
@@ -113,6 +113,9 @@ class Compiled:
       function: the function in Python, which numba can compile.
     """
 
+    #: Returns numba's type of a function; set by `headwater.tables.compilation`.
+    type_of: ClassVar[Callable[[Compiled], object]]
+
     def __init__(self, function: Callable[..., Any]) -> None:
         self.function: Final = function
         self.name: Final = f"{function.__module__}.{function.__qualname__}"
@@ -185,9 +188,7 @@ class Compiled:
     @property
     def _numba_type_(self) -> object:
         """The type of this function in a function that calls it, in the process that compiles."""
-        from headwater.tables import compilation  # noqa: PLC0415  imports numba: only in the process that compiles
-
-        return compilation.type_of(self)
+        return Compiled.type_of(self)
 
 
 class Callback(Compiled):
