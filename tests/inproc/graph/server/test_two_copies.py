@@ -255,6 +255,31 @@ def test_a_hand_off_copies_nothing(reference: list[Any]) -> None:
         _check(found.session.run(found.state), before)
 
 
+def test_a_hand_off_ends_steps_that_wait_for_other_tasks() -> None:
+    looks = threading.Event()
+    with copied_cluster() as cluster, tf.Graph().as_default():
+        with tf.device("/job:ps/task:0"):
+            queue = tf.FIFOQueue(1, tf.float32, [()])
+            taken, put = queue.dequeue(), queue.enqueue(1.0)
+        with tf.device("/job:ps/task:1"):
+            total = tf.Variable(1.0)
+            added = total.assign_add(taken)
+        with SupervisedSession(cluster.target()) as session:
+            session.run(total.initializer)
+            cluster.paired()
+            before = cluster.primary(1).runtime
+            step = threading.Thread(target=session.run, args=(added.op,))
+            step.start()
+            while not before.waits():
+                looks.wait(0.01)
+            assert cluster.move(1, 0, 1).runtime is not before
+            while before.waits():
+                looks.wait(0.01)
+            session.run(put)
+            step.join()
+            assert session.run(total) == 2.0
+
+
 @pytest.mark.slow
 @pytest.mark.parametrize("ps", [0, 1])
 @pytest.mark.parametrize("frame", range(FRAMES))

@@ -209,8 +209,7 @@ class GraphCopy(Replica):
 
     def _end(self) -> None:
         self._contents.end()
-        # Call `cancel` in a thread of its own: it needs the lock of the resources, which a step may hold for long.
-        threading.Thread(target=self._contents.cancel, name="end-of-copy", daemon=True).start()
+        _cancel(self._contents)
 
     # Service interface ------------------------------------------------------------------------------------------------
 
@@ -384,6 +383,13 @@ class GraphCopy(Replica):
         # contents then cannot change the new ones.
         for kind, header, tensors in frames:
             self._apply_frame(Frame(kind, (0, *header), tensors), self._task)
+        # Otherwise these steps would wait for transfers, until their masters' time to reconnect has passed.
+        _cancel(contents)
+
+
+def _cancel(contents: _Contents) -> None:
+    """Cancels all steps in a thread of its own: it needs the lock of the resources, which a step may hold for long."""
+    threading.Thread(target=contents.cancel, name="end-of-copy", daemon=True).start()
 
 
 def _plan(session: str, number: int, data: bytes, owner: Claim) -> tuple[int, Sequence[object], Sequence[Any]]:
