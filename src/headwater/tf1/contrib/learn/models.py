@@ -238,7 +238,7 @@ class _CenteredBias:
     def train(self, head: Head, features: Mapping[str, Any], labels: Structure, logits: Tensor) -> Operation:
         """Returns the operation of a step: Adagrad with the rate 0.1, as in TensorFlow 1.15."""
         losses = [
-            replace(head, loss_reduction=reduction).loss(features, labels, arrays.zeros_like(logits) + self.variable)
+            replace(head, loss_reduction=reduction).loss_of(features, labels, arrays.zeros_like(logits) + self.variable)
             for reduction in (_MEAN, Reduction.MEAN)
         ]
         with variable_scope(self.scope, auxiliary_name_scope=False):

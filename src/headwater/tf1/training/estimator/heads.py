@@ -64,7 +64,7 @@ class Head:
         assert train_op_fn is not None
         return EstimatorSpec(mode, predictions=predictions, loss=loss, train_op=train_op_fn(loss))
 
-    def loss(self, features: Mapping[str, Tensor], labels: Structure, logits: Tensor) -> Tensor:
+    def loss_of(self, features: Mapping[str, Tensor], labels: Structure, logits: Tensor) -> Tensor:
         """Returns the loss of these logits."""
         weights = self._weights(features)
         each = self._loss(self._labels(labels), logits)
