@@ -168,10 +168,12 @@ class _Contents:
         return [(kinds.STATE, (self.generation,), ()), *plans, *self.changes.snapshot_frames(), self._seal()]
 
     def end(self) -> None:
-        """Closes the channels of masters, which then look for the new primary. Does not take the lock of the
-        resources."""
+        """Closes the channels of masters, which then look for the new primary, and cancels all steps, which would
+        otherwise wait until the time for their masters to reconnect has passed. Does not wait."""
         for channel in list(self.channels):
             channel.break_off(f"another copy of {self._copy.served} serves")
+        # In a thread of its own: `cancel` needs a lock that a step may hold for long.
+        threading.Thread(target=self.cancel, name="end-of-copy", daemon=True).start()
 
     def cancel(self) -> None:
         """Cancels all steps. Takes the lock of the resources: the conditions on which steps wait use this lock."""
@@ -209,7 +211,6 @@ class GraphCopy(Replica):
 
     def _end(self) -> None:
         self._contents.end()
-        _cancel(self._contents)
 
     # Service interface ------------------------------------------------------------------------------------------------
 
@@ -383,13 +384,6 @@ class GraphCopy(Replica):
         # contents then cannot change the new ones.
         for kind, header, tensors in frames:
             self._apply_frame(Frame(kind, (0, *header), tensors), self._task)
-        # Otherwise these steps would wait for transfers, until their masters' time to reconnect has passed.
-        _cancel(contents)
-
-
-def _cancel(contents: _Contents) -> None:
-    """Cancels all steps in a thread of its own: it needs the lock of the resources, which a step may hold for long."""
-    threading.Thread(target=contents.cancel, name="end-of-copy", daemon=True).start()
 
 
 def _plan(session: str, number: int, data: bytes, owner: Claim) -> tuple[int, Sequence[object], Sequence[Any]]:
