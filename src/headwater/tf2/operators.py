@@ -32,15 +32,15 @@ def attach() -> None:
         setattr(_ArrayImpl, f"__{word}__", _checked(word, getattr(_ArrayImpl, f"__{word}__")))
 
 
-def _by_library() -> bool:
-    """Returns whether the caller of the operator belongs to a library."""
+def called_by_library() -> bool:
+    """Returns whether the caller of the function that calls this one belongs to a library."""
     name: str = sys._getframe(2).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
     return name.partition(".")[0] in _LIBRARIES
 
 
 def _checked(word: str, compute: Callable[[Any, Any], Any]) -> Callable[[Any, Any], Any]:
     def binary(x: Any, y: Any) -> Any:
-        if not _by_library():
+        if not called_by_library():
             if isinstance(y, _ArrayImpl) and x.dtype != y.dtype:
                 raise InvalidArgumentError(
                     f"cannot compute {word} of tensors of different types: {x.dtype.name} and {y.dtype.name}"
@@ -60,7 +60,7 @@ def _has_zero(divisor: object) -> bool:
 
 def _checked_item(take: Callable[[object, object], object]) -> Callable[[Any, Any], Any]:
     def item(array: object, key: object) -> Any:
-        if not _by_library():
+        if not called_by_library():
             _check_key(array, key if isinstance(key, tuple) else (key,))  # pyright: ignore[reportUnknownArgumentType]
         return take(array, key)
 

@@ -2,7 +2,6 @@
 
 from __future__ import annotations
 
-import sys
 from typing import TYPE_CHECKING, Any, Self
 
 import jax
@@ -19,6 +18,7 @@ from headwater.graph.runtime.jax_internals import ArrayImpl, core
 from headwater.keras.internals import in_stateless_scope
 from headwater.shapes import TensorShape
 from headwater.tf1.functional.math import cast
+from headwater.tf2.operators import called_by_library
 from headwater.tf2.shapes import Sizes
 from headwater.tf2.tape import value_of, variable_changes
 from headwater.tf2.tracing import CreatesVariables, tracing
@@ -203,10 +203,6 @@ class ElementType(str):
         return getattr(as_dtype(str(self)), name)
 
 
-_LIBRARIES = frozenset({"headwater", "jax", "keras", "optax"})
-"""Packages that read the attribute ``value`` of Keras's variables."""
-
-
 class _VariableType(type):
     """Every variable of Keras's is a ``tf.Variable``."""
 
@@ -292,8 +288,7 @@ class Variable(_Base, metaclass=_VariableType):
     def value(self) -> Any:
         """Its value for Keras, which reads an attribute; for a program the method of TensorFlow 2 that returns it."""
         found = super().value
-        caller = sys._getframe(1).f_globals.get("__name__", "")  # pyright: ignore[reportPrivateUsage]
-        return found if caller.partition(".")[0] in _LIBRARIES else lambda: found
+        return found if called_by_library() else lambda: found
 
     def _as_mine(self, value: object) -> Array:
         """Converts ``value`` to the variable's type; raises TypeError for inexact values of an integer variable."""
