@@ -42,9 +42,8 @@ def pytest_configure(config: pytest.Config) -> None:
     if distributes:
         NodeManager.EXIT_TIMEOUT = _EXIT_S
     if _COMPILED not in os.environ:  # processes of xdist inherit the folder from the process that starts them
-        assert config.cache is not None
         os.environ |= {
-            _COMPILED: str(config.cache.mkdir("compiled")),
+            _COMPILED: str(REPOSITORY / ".pytest_cache" / "compiled"),
             "JAX_PERSISTENT_CACHE_MIN_COMPILE_TIME_SECS": "0",
         }
 
