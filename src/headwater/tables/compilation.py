@@ -50,10 +50,30 @@ _KIND: Final = 1
 _ITEM_SIZE: Final = 3
 _C_CONTIGUOUS: Final = 1
 _LOW: Final = 0xFFFFFFFF
-_C_FUNCTIONS: Final = frozenset({"malloc", "free", "memcpy", "memmove", "memset", "bcmp", "memcmp"})
-_MATHEMATICAL: Final = frozenset(
-    {"exp", "expf", "log", "logf", "pow", "powf", "cos", "cosf", "sin", "sinf", "sqrt", "sqrtf"}
+_LIBRARY: Final = frozenset(
+    [
+        "malloc",
+        "free",
+        "memcpy",
+        "memmove",
+        "memset",
+        "bcmp",
+        "memcmp",
+        "exp",
+        "expf",
+        "log",
+        "logf",
+        "pow",
+        "powf",
+        "cos",
+        "cosf",
+        "sin",
+        "sinf",
+        "sqrt",
+        "sqrtf",
+    ]
 )
+"""Functions of the C library."""
 
 _IDLE_S: Final = 10.0
 """Time without a request after which this process ends."""
@@ -85,6 +105,8 @@ def object_code(function: Compiled) -> bytes:
     signature = None if isinstance(function, Callback) else Signature(function.function)
     entry = _dispatcher_of(function) if signature is None else _entry(function, signature)
     entry.compile(word)
+    if signature is not None:
+        _require_results(function, signature)
     module = _llvm.parse_assembly(entry.inspect_llvm(word))
     native = entry.overloads[word].fndesc.llvm_func_name
     runtime = _ir.Module()
@@ -100,7 +122,7 @@ def object_code(function: Compiled) -> bytes:
     missing = [
         each.name
         for each in module.functions
-        if each.is_declaration and not each.name.startswith("llvm.") and each.name not in _C_FUNCTIONS | _MATHEMATICAL
+        if each.is_declaration and not each.name.startswith("llvm.") and each.name not in _LIBRARY
     ]
     if missing:
         raise TypeError(f"the machine code of {function.name} needs functions of numba: {', '.join(missing)}")
@@ -113,8 +135,7 @@ def _entry(function: Compiled, signature: Signature) -> Any:
     A frame is an array of words: the address of the results, and the arguments; see `Signature`. The entry returns 0,
     or minus the position of an argument with a wrong type.
     """
-    target = _dispatcher_of(function)
-    scope: dict[str, Any] = {"np": np, "function": target, "carray": _numba.carray}
+    scope: dict[str, Any] = {"np": np, "function": _dispatcher_of(function), "carray": _numba.carray}
     scope |= {name: getattr(instructions, name) for name in ("hold", "words_at", "doubles_at")}
     count = len(signature.arguments) + 1
     lines = ["def entry(frame):", f" words, reals = words_at(frame, {count}), doubles_at(frame, {count})"]
@@ -154,18 +175,17 @@ def _entry(function: Compiled, signature: Signature) -> Any:
         else:
             lines.append(f" out[{place}] = np.int64({value})")
     exec("\n".join([*lines, " return 0"]), scope)
-    entry = instructions.inlined(scope["entry"])
-    entry.compile((_numba.types.int64,))
+    return instructions.inlined(scope["entry"])
+
+
+def _require_results(function: Compiled, signature: Signature) -> None:
+    """Raises TypeError if a function, which is compiled, does not return the types of its annotations."""
     arguments = tuple(_type_of(kind) for kind in signature.arguments.values())
-    _require_results(function.name, signature, target.overloads[arguments].signature.return_type)
-    return entry
-
-
-def _require_results(name: str, signature: Signature, found: Any) -> None:
+    found = _dispatcher_of(function).overloads[arguments].signature.return_type
     types = list(found) if signature.is_tuple else [found] if signature.results else []
     expected = [_type_of_result(kind, each) for kind, each in zip(signature.results, types, strict=True)]
     if expected != types:
-        raise TypeError(f"{name} returns {found}, not {expected}")
+        raise TypeError(f"{function.name} returns {found}, not {expected}")
 
 
 def _type_of_result(kind: Kind, found: Any) -> Any:

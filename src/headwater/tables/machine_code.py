@@ -13,8 +13,10 @@ import functools
 import hashlib
 import logging
 import os
+import shutil
 import signal
 import sys
+import tempfile
 import threading
 from pathlib import Path
 from typing import TYPE_CHECKING, Any, Final
@@ -30,8 +32,6 @@ _lock: Final = threading.RLock()
 _SOURCES: Final = str(Path(__file__).parents[2])
 #: How often to look for a function that another process compiles, in seconds.
 _POLL_S: Final = 0.02
-
-
 #: Return codes of a process that may be started again: the signals arrived before it ignored them.
 _ENDS: Final = (0, -signal.SIGINT, -signal.SIGTERM)
 _DIGEST_BYTES: Final = hashlib.sha256().digest_size
@@ -57,7 +57,6 @@ class _Compiler:
           RuntimeError: the previous request failed; the message has the compiler's last line.
         """
         import subprocess  # noqa: PLC0415  only if it is needed
-        import tempfile  # noqa: PLC0415
 
         with _lock:
             if self._process is not None and self._process.poll() is None:
@@ -116,6 +115,8 @@ class _Compiler:
 
 
 _compiler: Final = _Compiler()
+#: Functions whose compilation failed.
+_failed: Final[set[str]] = set()
 
 
 @functools.cache
@@ -123,9 +124,6 @@ def _entries() -> Entries:
     """Returns the cache; a folder for this process only if the user's cache is off or cannot be written."""
     path = folder()
     if path is None:
-        import shutil  # noqa: PLC0415  only if they are needed
-        import tempfile  # noqa: PLC0415
-
         path = Path(tempfile.mkdtemp(prefix="headwater-loops-"))
         atexit.register(shutil.rmtree, path, ignore_errors=True)
     return Entries(path)
@@ -170,9 +168,6 @@ def prepare(name: str) -> bool:
                 _failed.add(name)
                 _log.warning("a slower way is used: %s", error)
     return False
-
-
-_failed: Final[set[str]] = set()
 
 
 def _llvm() -> Any:
@@ -246,8 +241,10 @@ _free.restype = None
 
 
 def release(block: int) -> None:
-    """Releases one reference to a block of memory, and its memory after the last one; see
-    `headwater.tables.compilation.allocation`."""
+    """Releases one reference to a block of memory that a function has returned, and the memory after the last one.
+
+    The first word of a block is the number of references; see `headwater.tables.compilation`.
+    """
     references = ctypes.c_int64.from_address(block)
     references.value -= 1
     if not references.value:
