@@ -50,29 +50,9 @@ _KIND: Final = 1
 _ITEM_SIZE: Final = 3
 _C_CONTIGUOUS: Final = 1
 _LOW: Final = 0xFFFFFFFF
-_LIBRARY: Final = frozenset(
-    [
-        "malloc",
-        "free",
-        "memcpy",
-        "memmove",
-        "memset",
-        "bcmp",
-        "memcmp",
-        "exp",
-        "expf",
-        "log",
-        "logf",
-        "pow",
-        "powf",
-        "cos",
-        "cosf",
-        "sin",
-        "sinf",
-        "sqrt",
-        "sqrtf",
-    ]
-)
+_MEMORY: Final = frozenset({"malloc", "free", "memcpy", "memmove", "memset", "bcmp", "memcmp"})
+_REAL: Final = frozenset({"exp", "log", "pow", "cos", "sin", "sqrt"})
+_LIBRARY: Final = _MEMORY | _REAL | {f"{name}f" for name in _REAL}
 """Functions of the C library."""
 
 _IDLE_S: Final = 10.0
