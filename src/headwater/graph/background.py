@@ -1,4 +1,4 @@
-"""Imports JAX and compiles executables in the background of running steps, one at a time."""
+"""Compiles executables in the background of running steps, one at a time."""
 
 from __future__ import annotations
 
@@ -7,11 +7,8 @@ import logging
 import sys
 import threading
 from collections.abc import Callable
-from typing import Any, Final
+from typing import Final
 
-from headwater.lazy_jax import jax
-
-_jax: Any = jax
 _log = logging.getLogger(__name__)
 _turn: Final = threading.Lock()
 _ending: Final = threading.Event()
@@ -23,7 +20,7 @@ _SWITCH_S: Final = 1e-4
 
 
 class Compilation:
-    """A compilation, or the import of a compiler, in a thread of its own. A process that ends waits for the work in
+    """A compilation in a thread of its own. A process that ends waits for the work in
     progress and drops the rest.
 
     Args:
@@ -60,11 +57,6 @@ def _run(compile_it: Callable[[], object], name: str) -> None:
         finally:
             sys.setswitchinterval(interval)
             _compiling.clear()
-
-
-def import_jax() -> None:
-    """Imports JAX, and loads its compiler by compiling an empty function."""
-    _jax.jit(lambda: None).lower().compile()
 
 
 # XLA cannot interrupt a compilation, and a process that ends during one crashes, because destructors free objects that

@@ -8,7 +8,6 @@ import numpy as np
 import pytest
 
 from headwater.graph.runtime.mode_choice import (
-    LONGEST_WAIT,
     Jit,
     Mode,
     ModeChooser,
@@ -34,6 +33,16 @@ def _runs(ways: ModeChooser, key: object, count: int, work: Work = _HEAVY) -> li
     return found
 
 
+def _modes(chooser: ModeChooser, key: object, count: int, work: Work) -> list[Mode]:
+    """The modes of the next runs with inputs of one shape."""
+    modes: list[Mode] = []
+    for _ in range(count):
+        modes.append(chooser.next_mode(key))
+        if modes[-1] is not Mode.EXECUTABLE and (record_cost := chooser.cost_recorder(key)) is not None:
+            record_cost(work)
+    return modes
+
+
 def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
     until, switch = runs_until_compiled(_HEAVY), switch_after(_HEAVY)
     assert until is not None
@@ -45,25 +54,29 @@ def test_an_executable_takes_over_at_a_fixed_run_once_that_has_paid() -> None:
     assert (ways.distinct, ways.compiled) == (2, 1)
 
 
-def test_the_first_shape_of_a_heavy_part_is_compiled_beside_its_second_run() -> None:
-    large = Work(operations=50, nbytes=1 << 28)
-    ways = ModeChooser()
-    assert not any(_runs(ways, "a", 1, large))
-    assert ways.next_mode("a") is Mode.KERNELS_WHILE_COMPILING
-    beside = _runs(ways, "a", 40, large).index(True) + 1
-    ratio = 0.5 * (large.compilation_ns() + 10**9) / large.kernels_ns()
-    assert ratio <= beside < ratio + 1, "it takes over after half of the time of importing and compiling"
+@pytest.mark.parametrize(("operations", "waiting"), [(50, 1), (500, 2), (1500, 7)])
+def test_the_first_shape_of_a_heavy_part_is_compiled_from_its_second_run_on(operations: int, waiting: int) -> None:
+    large = Work(operations, nbytes=1 << 28)
+    assert waiting == math.ceil(large.price_ns() / (2 * 10**9 + large.kernels_ns())), "each run waits for 2 s at most"
+    chooser = ModeChooser()
+    assert _modes(chooser, "a", waiting + 2, large) == [
+        *(Mode.KERNELS, Mode.KERNELS_AND_COMPILATION),
+        *[Mode.KERNELS_AND_WAIT] * (waiting - 1),
+        Mode.EXECUTABLE,
+    ]
+    assert chooser.longest_wait_s("a") == 2
 
 
-def test_the_first_shape_of_a_heavy_part_has_to_repay_half_of_its_compilation_and_others_all_of_it() -> None:
-    work = Work(operations=440, nbytes=360 << 20, products=325 << 20)
-    until, first, other = runs_until_compiled(work), switch_after(work, first=True), switch_after(work)
-    assert until is not None
-    assert first is not None
-    assert other is not None
-    saved = work.kernels_ns() - work.executable_ns()
-    assert first.compiled == math.ceil(math.ceil(work.compilation_ns() / saved) / 2)
-    assert other.compiled == until
+def test_the_first_shape_of_a_part_is_compiled_early_if_it_repays_within_600_runs() -> None:
+    saved = [Work(operations=200, nbytes=nbytes) for nbytes in range(10 << 20, 30 << 20, 1 << 18)]
+    for work in saved:
+        until, first, other = runs_until_compiled(work), switch_after(work, first=True), switch_after(work)
+        assert until is not None
+        assert first is not None
+        assert other is not None
+        assert first.compiled == (1 if until <= 600 else until)
+        assert other.compiled == until
+    assert len({switch_after(work, first=True) == switch_after(work) for work in saved}) == 2
 
 
 def test_only_a_part_whose_first_runs_have_one_shape_is_compiled_early() -> None:
@@ -78,75 +91,32 @@ def test_only_a_part_whose_first_runs_have_one_shape_is_compiled_early() -> None
     assert _runs(ways, "a", late.used, large).index(True) == late.used - 1
 
 
-def test_a_part_that_saves_little_in_each_run_has_to_repay_its_compilation() -> None:
-    work = Work(operations=50, nbytes=1 << 16)
-    until, switch = runs_until_compiled(work), switch_after(work, first=True)
-    assert until is not None
-    assert switch is not None
-    assert switch.compiled == until > 1000
-
-
-def test_kernels_run_for_longer_than_the_compilation() -> None:
-    work = Work(operations=50, nbytes=1 << 27, window_products=10**9)
-    switch = switch_after(work)
-    assert switch is not None
-    assert 1.5 <= (switch.used - switch.compiled) * work.kernels_ns() / work.compilation_ns() <= 2
-
-
-def test_the_last_runs_on_kernels_wait_for_the_compilation() -> None:
+def test_other_runs_wait_nine_times_as_long_as_they_take() -> None:
     switch = switch_after(_HEAVY)
     assert switch is not None
-    ways, found = ModeChooser(), list[Mode]()
-    _runs(ways, "first", 1)
-    for _ in range(switch.used):
-        found.append(ways.next_mode("a"))
-        if (weigh := ways.cost_recorder("a")) is not None:
-            weigh(_HEAVY)
-    beside = switch.used - switch.compiled
-    assert found[switch.waiting :] == [Mode.KERNELS_BEFORE_WAITING] * (beside // 3)
-    assert Mode.KERNELS_BEFORE_WAITING not in found[: switch.waiting]
-    waits_ns = beside // 3 * LONGEST_WAIT * _HEAVY.kernels_ns()
-    assert waits_ns > _HEAVY.compilation_ns(), "together, they can wait as long as the compilation is estimated to take"
+    assert switch.wait_ns == 9 * _HEAVY.kernels_ns()
+    waiting = switch.used - switch.compiled
+    assert waiting == math.ceil(_HEAVY.price_ns() / (10 * _HEAVY.kernels_ns()))
+    chooser = ModeChooser()
+    _runs(chooser, "first", 1)
+    assert _modes(chooser, "a", switch.used + 1, _HEAVY) == [
+        *[Mode.KERNELS] * switch.compiled,
+        Mode.KERNELS_AND_COMPILATION,
+        *[Mode.KERNELS_AND_WAIT] * (waiting - 1),
+        Mode.EXECUTABLE,
+    ]
+    assert chooser.longest_wait_s("a") == switch.wait_ns / 1e9
+
+
+def test_a_long_chain_takes_longer_to_compile_than_as_many_operations_between_convolutions() -> None:
+    chain, convolutions = Work(operations=1000), Work(operations=1000, convolutions=50)
+    assert chain.compilation_ns() > 1.5 * convolutions.compilation_ns()
 
 
 def test_turns_of_loops_are_run_but_compiled_once() -> None:
     once, often = Work(operations=40), Work(operations=40, repeated=4000)
     assert often.compilation_ns() == once.compilation_ns()
     assert often.kernels_ns() > 50 * once.kernels_ns()
-
-
-def test_compiling_begins_once() -> None:
-    switch = switch_after(_HEAVY)
-    assert switch is not None
-    ways, found = ModeChooser(), list[Mode]()
-    _runs(ways, "first", 1)
-    for _ in range(switch.used):
-        found.append(ways.next_mode("a"))
-        weigh = ways.cost_recorder("a")
-        if weigh is not None:
-            weigh(_HEAVY)
-    assert [run for run, way in enumerate(found) if way is Mode.KERNELS_WHILE_COMPILING] == [switch.compiled]
-
-
-@pytest.mark.parametrize(
-    "work",
-    [
-        Work(operations=40, nbytes=1 << 10),
-        Work(operations=200, nbytes=1 << 18),
-        Work(operations=440, nbytes=360 << 20, products=325 << 20),
-    ],
-)
-def test_the_import_of_jax_begins_once_before_the_compilation(work: Work) -> None:
-    switch = switch_after(work, first=True)
-    assert switch is not None
-    before = switch.compiled - switch.imported
-    assert before == min(switch.compiled // 4, 10**9 // work.kernels_ns()), "a second at most"
-    ways, found = ModeChooser(), list[Mode]()
-    for _ in range(switch.used):
-        found.append(ways.next_mode("a"))
-        if (weigh := ways.cost_recorder("a")) is not None:
-            weigh(work)
-    assert [run for run, way in enumerate(found) if way is Mode.KERNELS_WHILE_IMPORTING] == [switch.imported]
 
 
 def test_two_runs_of_a_program_choose_alike() -> None:
@@ -192,11 +162,13 @@ def test_a_gradient_of_images_and_filters_is_two_convolutions() -> None:
     assert (one.convolutions, both.convolutions) == (1, 2)
 
 
-def test_a_convolution_of_volumes_is_slow_in_an_executable() -> None:
+def test_a_convolution_of_volumes_multiplies_more_slowly() -> None:
     volumes, filters = np.zeros((8, 8, 16, 16, 8), np.float32), np.zeros((3, 3, 3, 8, 8), np.float32)
     work = work_of("Conv3D", (volumes, filters), (volumes,))
     assert (work.window_products, work.volume_products) == (0, 8 * 8 * 16 * 16 * filters.size)
-    assert runs_until_compiled(work) is None
+    images = work._replace(window_products=work.volume_products, volume_products=0)
+    assert work.kernels_ns() > images.kernels_ns()
+    assert work.executable_ns() > images.executable_ns()
 
 
 def test_an_executable_pays_for_each_updated_variable() -> None:

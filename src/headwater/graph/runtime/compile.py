@@ -10,14 +10,13 @@ from __future__ import annotations
 import functools
 import logging
 import secrets
-import time
 from collections.abc import Callable, Collection, Mapping, Sequence
 from operator import attrgetter
 from typing import TYPE_CHECKING, Any
 
 import numpy as np
 
-from headwater.graph.background import Compilation, import_jax
+from headwater.graph.background import Compilation
 from headwater.graph.kernels.blas import use_one_thread
 from headwater.graph.kernels.registry import NoKernel
 from headwater.graph.ops.bodies import inner_nodes
@@ -41,11 +40,10 @@ from headwater.graph.runtime.indices import IndexChecks
 from headwater.graph.runtime.initial_values import MAX_RUNS, split
 from headwater.graph.runtime.kernel_lookup import WithoutKernel
 from headwater.graph.runtime.kernel_part import KernelPart
-from headwater.graph.runtime.mode_choice import LONGEST_WAIT, Jit, Mode, ModeChooser
+from headwater.graph.runtime.mode_choice import Jit, Mode, ModeChooser
 from headwater.graph.runtime.programs import Program, executables, shapes_of, shared_program
 from headwater.graph.runtime.step import Step
 from headwater.import_hooks import on_import
-from headwater.lazy_jax import is_loaded
 
 if TYPE_CHECKING:
     from headwater.graph.ops.common import AnyArray
@@ -287,7 +285,7 @@ class Executable:
         """Runs the operations on kernels and returns their outputs; returns None if this run has to use an
         executable."""
         weigh = pending = None
-        began = 0.0
+        wait_s = 0.0
         if self._chooser is not None:
             key = tuple([value.shape for value in inputs]), tuple([_static_key(inputs[i]) for i in self._static])
             way = self._chooser.next_mode(key)
@@ -295,14 +293,12 @@ class Executable:
                 if compilation := self._compilations.pop(key, None):
                     compilation.wait()
                 return None
-            if way is Mode.KERNELS_WHILE_IMPORTING and not is_loaded():
-                Compilation(import_jax, "the import of JAX")
-            elif way is Mode.KERNELS_WHILE_COMPILING and self._device is None:
+            if way is Mode.KERNELS_AND_COMPILATION and self._device is None:
                 if len(self._compilations) >= _MAX_SHAPES:
                     self._compilations.clear()  # of shapes that did not occur again
                 self._compilations[key] = self._compile_in_background(inputs, self._chooser.runs_of(key) - 1)
-            elif way is Mode.KERNELS_BEFORE_WAITING:
-                pending, began = self._compilations.get(key), time.perf_counter()
+            if way is not Mode.KERNELS:
+                pending, wait_s = self._compilations.get(key), self._chooser.longest_wait_s(key)
             weigh = self._chooser.cost_recorder(key)
         # Kernels detect incompatible shapes and types only when they run, so the first run is never acknowledged before
         # it is made.
@@ -332,7 +328,7 @@ class Executable:
             return None
         self._run_before = True
         if pending is not None:
-            pending.wait(LONGEST_WAIT * (time.perf_counter() - began))
+            pending.wait(wait_s)
         return outputs
 
     def _program_for(self, inputs: Sequence[Any]) -> tuple[Program, Sequence[Any]]:

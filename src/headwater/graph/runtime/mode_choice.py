@@ -5,19 +5,18 @@ sizes. It does not depend on measured times: kernels and executables may round d
 could then differ from run to run.
 
 The first runs with inputs of a new shape use kernels. By estimate, each of these runs would have been faster in an
-executable. When the saved times add up to the time of compiling the executable and of importing JAX, the executable is
-compiled in the background; the import begins earlier. As in the ski rental problem, the total time is then at most
-about twice the optimum. The number of the first run in the executable is fixed in advance, so that it does not depend
-on measured times either: the runs between the start of the compilation and that run take, by estimate, 1.5 times as
-long as the compilation. If the compilation takes longer, the last of these runs wait for it. The time of each wait is
-limited, so no single run is delayed for long.
+executable. When the saved times add up to the time of importing JAX and compiling the executable, the executable is
+compiled in the background. As in the ski rental problem, the total time is then at most about twice the optimum. Most
+programs train for hundreds of steps with one shape, so the first shape of a part is compiled from its second run on if
+this repays within some hundred runs.
+
+The number of the first run in the executable is fixed in advance, so that it does not depend on measured times either.
+The runs on kernels until then wait for the compilation, which is several times faster without other work. The time of
+each wait is limited. Only the first run in the executable waits for the rest of a compilation that takes longer than
+estimated.
 
 If an executable is not faster, as for a few operations on small arrays or for lookups and updates of rows, a part
-always uses kernels.
-
-Most programs train for hundreds of steps with one shape. So the first shape of a part is compiled earlier: after half
-of the runs that repay the compilation, if these are few; or from the second run on, if the executable is several times
-faster. Measurements and rejected alternatives: docs/decisions/kernels.md.
+always uses kernels. Measurements and rejected alternatives: docs/decisions/kernels.md.
 """
 
 from __future__ import annotations
@@ -46,8 +45,8 @@ _PRODUCTS_PER_NS: Final = 30
 # Kernels copy the windows of a convolution before they multiply them; XLA does not. Both use several threads.
 _WINDOW_PRODUCTS_PER_NS: Final = 32
 _COMPILED_WINDOW_PRODUCTS_PER_NS: Final = 60
-# XLA has no fast convolution of volumes for CPUs.
-_COMPILED_VOLUME_PRODUCTS_PER_NS: Final = 7
+_VOLUME_PRODUCTS_PER_NS: Final = 10
+_COMPILED_VOLUME_PRODUCTS_PER_NS: Final = 30
 # Lookups, sums and updates of rows take as long in an executable as on kernels.
 _ROWS_CALL_NS: Final = 10_000
 _EXECUTABLE_CALL_NS: Final = 60_000
@@ -55,31 +54,21 @@ _UPDATED_NS: Final = 2_500  # for each array of a dense update: variables and sl
 _FUSION: Final = 4  # factor by which fusion reduces the bytes that an executable reads and writes
 # XLA's time grows faster than the number of operations.
 _COMPILE_NS: Final = 200_000_000
-_COMPILE_OPERATION_NS: Final = 4_000_000
+_COMPILE_OPERATION_NS: Final = 2_000_000
+# Chains of element-wise operations, which convolutions interrupt.
 _COMPILE_PAIR_NS: Final = 4_000
-_COMPILE_CONVOLUTION_NS: Final = 50_000_000
+_COMPILE_CONVOLUTION_NS: Final = 20_000_000
 # A depthwise convolution becomes shifted products, which take as long to compile as this number of other convolutions.
 _DEPTHWISE_CONVOLUTIONS: Final = 2
 _COMPILE_ROWS_NS: Final = 50_000_000
-
-#: Time of the import of JAX, and how long before a compilation the import begins.
 _IMPORT_NS: Final = 1_000_000_000
-#: Factor by which a compilation takes longer than estimated if it shares the cores with kernels and follows the
-#: compilation of another part.
-_CONCURRENT_FACTOR: Final = 1.5
-#: The factor for executables that are several times faster: waiting for XLA then costs less than steps on kernels.
-_FAST_CONCURRENT_FACTOR: Final = 0.5
-#: Share of the runs during a compilation that wait for the compilation. Without these waits, a single run would wait
-#: for the rest of a compilation that takes longer than estimated.
-_WAITING_SHARE: Final = 1 / 3
-#: Longest wait of such a run, as a multiple of the time of its kernels.
-LONGEST_WAIT: Final = 3
-#: The first shape of a part is compiled early if the executable pays off within this number of runs.
-_EARLY_RUNS: Final = 200
-#: An executable that is faster than the kernels by at least this factor is compiled after the first run, if it pays off
-#: within `_EARLY_FAST_RUNS` runs.
-_EARLY_SPEEDUP: Final = 3
-_EARLY_FAST_RUNS: Final = 600
+
+#: The first shape of a part is compiled from its second run on if the executable pays off within this number of runs.
+_EARLY_RUNS: Final = 600
+#: Longest wait of a run for a compilation: in nanoseconds if the first shape is compiled early, and otherwise as a
+#: multiple of the time of the run's kernels.
+_LONGEST_EARLY_WAIT_NS: Final = 2_000_000_000
+_LONGEST_WAIT: Final = 9
 
 #: Number of shapes that are remembered: a limit on memory.
 _MAX_SHAPES: Final = 64
@@ -145,8 +134,9 @@ class Work(NamedTuple):
 
     def kernels_ns(self) -> int:
         """Estimates the time on kernels."""
-        window_products = self.window_products + self.volume_products
-        multiplied = self.products // _PRODUCTS_PER_NS + window_products // _WINDOW_PRODUCTS_PER_NS
+        multiplied = self.products // _PRODUCTS_PER_NS
+        multiplied += self.window_products // _WINDOW_PRODUCTS_PER_NS
+        multiplied += self.volume_products // _VOLUME_PRODUCTS_PER_NS
         called = (self.operations + self.repeated) * _CALL_NS
         return called + self.nbytes // _BYTES_PER_NS + multiplied + self._rows_ns()
 
@@ -164,70 +154,63 @@ class Work(NamedTuple):
     def compilation_ns(self) -> int:
         """Estimates the compilation time."""
         operations = self.operations + self.rows
+        pairs = operations * operations // (1 + self.convolutions)
         special = self.rows * _COMPILE_ROWS_NS + self.convolutions * _COMPILE_CONVOLUTION_NS
-        return _COMPILE_NS + operations * (_COMPILE_OPERATION_NS + operations * _COMPILE_PAIR_NS) + special
+        return _COMPILE_NS + operations * _COMPILE_OPERATION_NS + pairs * _COMPILE_PAIR_NS + special
+
+    def price_ns(self) -> int:
+        """Estimates the time of importing JAX and of the compilation."""
+        return _IMPORT_NS + self.compilation_ns()
 
 
 def runs_until_compiled(work: Work) -> int | None:
     """Returns the number of runs after which an executable has repaid its compilation and the import of JAX; None if it
     never does."""
-    return _runs_to_save(work.compilation_ns() + _IMPORT_NS, work)
-
-
-def _runs_to_save(price_ns: int, work: Work) -> int | None:
     saved = work.kernels_ns() - work.executable_ns()
-    return None if saved <= 0 else -(-price_ns // saved)
+    return None if saved <= 0 else ceil(work.price_ns() / saved)
 
 
 class Mode(enum.Enum):
     """The form of execution of one run."""
 
     KERNELS = "kernels"
-    KERNELS_WHILE_IMPORTING = "kernels while importing"
-    """On kernels; the caller has to start importing JAX in the background."""
-    KERNELS_WHILE_COMPILING = "kernels while compiling"
-    """On kernels; the caller has to start compiling the executable in the background."""
-    KERNELS_BEFORE_WAITING = "kernels before waiting"
-    """On kernels; the caller then waits for the compilation, `LONGEST_WAIT` times as long as the kernels took."""
+    KERNELS_AND_COMPILATION = "kernels and compilation"
+    """On kernels; the caller has to start compiling the executable in the background, and waits for it after the run,
+    for `ModeChooser.longest_wait_s` at most."""
+    KERNELS_AND_WAIT = "kernels and wait"
+    """On kernels; the caller then waits for the compilation in the same way."""
     EXECUTABLE = "executable"
 
 
-@dataclass(frozen=True, slots=True)
-class Switch:
-    """The numbers of runs on kernels after which JAX is imported, the executable is compiled, and the executable is
-    used."""
+class Switch(NamedTuple):
+    """The switch of inputs of one shape to an executable.
 
-    imported: int
+    Attributes:
+      compiled: number of runs on kernels after which the compilation begins.
+      used: number of runs on kernels after which the executable is used.
+      wait_ns: longest wait of each run between them for the compilation.
+    """
+
     compiled: int
     used: int
-
-    @property
-    def waiting(self) -> int:
-        """The number of runs after which runs on kernels wait for the compilation."""
-        return self.used - int(_WAITING_SHARE * (self.used - self.compiled))
+    wait_ns: int
 
 
 def switch_after(work: Work, *, first: bool = False) -> Switch | None:
-    """Returns the numbers of runs after which inputs of one shape switch to an executable; None if they never do.
+    """Returns the switch to an executable; None if kernels are as fast.
 
     Args:
       work: the cost of a run.
-      first: whether it is the first shape of the part.
+      first: whether the inputs have the first shape of the part.
     """
-    repaid, repaid_with_import = _runs_to_save(work.compilation_ns(), work), runs_until_compiled(work)
-    if repaid is None or repaid_with_import is None:
+    repaid = runs_until_compiled(work)
+    if repaid is None:
         return None
-    run_ns = work.kernels_ns()
     early = first and repaid <= _EARLY_RUNS
-    if first and repaid <= _EARLY_FAST_RUNS and run_ns >= _EARLY_SPEEDUP * work.executable_ns():
-        runs_meanwhile = ceil(_FAST_CONCURRENT_FACTOR * (work.compilation_ns() + _IMPORT_NS) / run_ns)
-        return Switch(1, 1, 1 + runs_meanwhile)
-    compiled = -(-repaid // 2) if early else repaid_with_import
-    # The import begins after three quarters of these runs at the earliest, so that a task that ends long before the
-    # compilation does not import JAX.
-    imported = max(compiled - compiled // 4, compiled - _IMPORT_NS // run_ns)
-    runs_meanwhile = ceil(_CONCURRENT_FACTOR * work.compilation_ns() / run_ns)
-    return Switch(imported, compiled, max(repaid, compiled + runs_meanwhile))
+    compiled = 1 if early else repaid
+    run_ns = work.kernels_ns()
+    wait_ns = _LONGEST_EARLY_WAIT_NS if early else _LONGEST_WAIT * run_ns
+    return Switch(compiled, compiled + ceil(work.price_ns() / (run_ns + wait_ns)), wait_ns)
 
 
 def explanation_of(work: Work, switch: Switch | None) -> str:
@@ -285,12 +268,9 @@ class ModeChooser:
         shape.runs += 1
         switch = shape.switch
         if switch is None or shape.runs <= switch.compiled:
-            imports = switch is not None and shape.runs == switch.imported + 1
-            return Mode.KERNELS_WHILE_IMPORTING if imports else Mode.KERNELS
+            return Mode.KERNELS
         if shape.runs <= switch.used:
-            if shape.runs == switch.compiled + 1:
-                return Mode.KERNELS_WHILE_COMPILING
-            return Mode.KERNELS_BEFORE_WAITING if shape.runs > switch.waiting else Mode.KERNELS
+            return Mode.KERNELS_AND_COMPILATION if shape.runs == switch.compiled + 1 else Mode.KERNELS_AND_WAIT
         self.compiled += shape.runs == switch.used + 1
         self._last_executable = key
         return Mode.EXECUTABLE
@@ -301,6 +281,11 @@ class ModeChooser:
         (first,) = self._shapes.values()
         if first.switch is not None and first.runs <= first.switch.compiled:
             first.switch = switch_after(self._most_expensive)
+
+    def longest_wait_s(self, key: object) -> float:
+        """Returns the longest wait for the compilation after a run with inputs of this shape, in seconds."""
+        switch = self._shapes[key].switch
+        return 0.0 if switch is None else switch.wait_ns / 1e9
 
     def runs_of(self, key: object) -> int:
         """Returns the number of runs with inputs of this shape."""
