@@ -37,10 +37,15 @@ from headwater.tf1.training.supervised_session import LOST
 from tests.simulation.scheduler import running
 
 
+def _replace(owner: object, name: str, value: object) -> None:
+    assert hasattr(owner, name), f"{owner} has no attribute {name}"
+    setattr(owner, name, value)
+
+
 def _ignore_void_steps() -> None:
     """Defect: a worker does not learn that its step is void after the chief has restored an older step."""
     runs: Any = headwater.graph.resources.training_runs
-    runs.is_void = lambda *_: False
+    _replace(runs, "is_void", lambda *_: False)
 
 
 def _forget_retries() -> None:
@@ -52,26 +57,31 @@ def _forget_retries() -> None:
         self._updates.latest.pop(connection.worker, None)
         return request(self, connection, number)
 
-    workers.request = forgets
+    _replace(workers, "request", forgets)
 
 
 def _omit_answers_from_states() -> None:
     """Defect: the saved state of a ``ps`` does not record the pushes that it includes."""
     state: Any = headwater.ps.host_state.HostState
-    facts = state.facts
-    state.facts = lambda self: {**facts(self), "answered": {}}
+    pack = state.pack
+
+    def without_pushes(self: Any) -> Any:
+        facts, arrays = pack(self)
+        return {**facts, "answered": {}}, arrays
+
+    _replace(state, "pack", without_pushes)
 
 
 def _always_restore_checkpoints() -> None:
     """Defect: a restarted chief always restores a checkpoint, even if all parameter servers have their state."""
     manager: Any = headwater.tf1.training.session_manager
-    manager.always_restores = lambda: True
+    _replace(manager, "always_restores", lambda: True)
 
 
 def _accept_last_claim() -> None:
     """Defect: of two tasks that claim the same place, the last one gets it."""
     claims: Any = headwater.cluster.claims
-    claims.decide = lambda *_, **__: Verdict(prevails=True, reason="it came last")
+    _replace(claims, "decide", lambda *_, **__: Verdict(prevails=True, reason="it came last"))
 
 
 def _retry_after_deadlines() -> None:
@@ -86,7 +96,7 @@ def _retry_after_deadlines() -> None:
             except LOST:
                 running().sleep(1.0)
 
-    session._created = created
+    _replace(session, "_created", created)
 
 
 def _lose_tasks_by_late_heartbeats() -> None:
@@ -98,19 +108,19 @@ def _lose_tasks_by_late_heartbeats() -> None:
         del silence_s
         init(self, 1.0, *others)
 
-    detector.__init__ = impatient
+    _replace(detector, "__init__", impatient)
 
 
 def _skip_query_for_ended_workers() -> None:
     """Defect: a restarted ``ps`` does not ask the other ``ps`` whether a worker's program has ended."""
     service: Any = headwater.ps.service.ParameterService
-    service.fetch_ended_workers = lambda *_: None
+    _replace(service, "fetch_ended_workers", lambda *_: None)
 
 
 def _drop_list_of_ended_tasks() -> None:
     """Defect: a launcher does not pass the list of ended workers to a task."""
     shell: Any = headwater.cluster.task.shell
-    shell.ended_tasks = lambda _: frozenset[Any]()
+    _replace(shell, "ended_tasks", lambda _: frozenset[Any]())
 
 
 def _wait_after_lost_gradients() -> None:
@@ -123,79 +133,79 @@ def _wait_after_lost_gradients() -> None:
         lost(self, index, error)
         self._late = late
 
-    conversation.reconnect = forgets
+    _replace(conversation, "reconnect", forgets)
 
 
 def _accept_outdated_values() -> None:
     """Defect: a ``ps`` accepts gradients of prefetched values that other workers have changed since."""
     reads: Any = headwater.graph.runtime.first_reads.FirstReads
-    reads.is_current = lambda *_: True
+    _replace(reads, "is_current", lambda *_: True)
 
 
 def _ignore_recorded_outcomes() -> None:
     """Defect: a promoted replica does not know the results of the previous primary in a step in progress."""
     changes: Any = headwater.graph.server.replicas.changes.Changes
-    changes.find_outcome = lambda *_: None
+    _replace(changes, "find_outcome", lambda *_: None)
 
 
 def _skip_confirmation_of_steps() -> None:
     """Defect: a primary answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.graph.server.replicas.copy.GraphCopy
-    copy.secure = lambda *_: None
+    _replace(copy, "secure", lambda *_: None)
 
 
 def _skip_confirmation_of_updates() -> None:
     """Defect: a primary of parameters answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.shard.ShardCopy
-    copy._await_backup = lambda *_: None
+    _replace(copy, "_await_backup", lambda *_: None)
 
 
 def _skip_confirmation_of_tables() -> None:
     """Defect: a primary of tables answers before the backup has confirmed the answer's effects."""
     copy: Any = headwater.ps.replicas.tables.TablesCopy
-    copy.secure = lambda *_: None
+    _replace(copy, "secure", lambda *_: None)
 
 
 def _mix_rows_of_several_moments() -> None:
     """Defect: a row that changes during a snapshot is sent with the change, which the log then applies again."""
     changes: Any = headwater.ps.row_changes.RowChanges
-    changes.will_change = lambda *_: None
+    _replace(changes, "will_change", lambda *_: None)
 
 
 def _forget_held_ranges() -> None:
     """Defect: a ledger of examples that takes over from another one does not know the ranges that workers hold."""
     ledger: Any = headwater.ps.accounting.ledger.Ledger
-    ledger._restore_assignments = lambda *_: None
+    _replace(ledger, "_restore_assignments", lambda *_: None)
 
 
 def _never_end_incomplete_rounds() -> None:
     """Defect: at the end of the data, an update still waits for the full number of gradients."""
     ledger: Any = headwater.graph.resources.example_ledger.ExampleLedger
-    ledger._is_starved = lambda _: False
+    _replace(ledger, "_is_starved", lambda _: False)
 
 
 def _update_before_start() -> None:
     """Defect: an update of a few workers' gradients is made before the chief has started the training."""
     consistency: Any = headwater.ps.consistency
-    consistency._waits_for_start = lambda _: False
+    _replace(consistency, "_waits_for_start", lambda _: False)
 
 
 def _skip_changes_to_third_replica() -> None:
     """Defect: a replica that will replace the backup does not receive changes during its snapshot."""
     feed: Any = headwater.state.feed.Feed
-    feed.send = feed._send
+    _replace(feed, "send", feed._send)
 
 
 def _save_during_steps() -> None:
     """Defect: a ``ps`` of a graph saves its state for a drain while steps are in progress."""
     steps: Any = headwater.graph.server.steps.StepService
-    steps.suspend = lambda *_: ()
+    _replace(steps, "suspend", lambda *_: ())
 
 
 def _drop_committed_steps() -> None:
     """Defect: a task that has committed to its part of an update drops it when the session ends."""
     step: Any = headwater.graph.runtime.step.Step
-    step.commit = lambda _: None
+    _replace(step, "commit", lambda _: None)
 
 
 DEFECTS: dict[str, Callable[[], None]] = {
