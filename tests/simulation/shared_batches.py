@@ -85,7 +85,7 @@ class SharedBatchHistory(ExampleHistory):
                 if part.size:
                     gradient[:, first + work.start : first + work.stop] = part.whole / part.size
                 ticket, applied = client.push(
-                    [gradient, gradient], weight=part.size, step_request=wish, given=[work][: part.size], part=part
+                    [gradient, gradient], weight=part.size, step_request=wish, works=[work][: part.size], part=part
                 )
                 running().note(f"{work} of worker{index} is {'acknowledged' if applied else 'dropped'}")
             if index == 0 and self.setting.snapshots:

@@ -195,7 +195,7 @@ class Examples:
             weight=weight,
             hyperparameters=hyperparameters,
             step_request=step_request,
-            given=works,
+            works=works,
             returned=returned,
         )
         if step_request is not None:

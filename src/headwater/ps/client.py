@@ -76,7 +76,8 @@ class ParameterClient:
       shard_names: the name of each part of the set, in the order of ``links``; None if all have the name ``name``.
       reach_chief: connects to the chief, which provides the values; raises OpError if that fails. None on the chief.
       on_handshake: called after each handshake with a ``ps``, with its number and the generation of its process.
-      description: from which a ``ps`` hosts the set if its program does not create it; None if its program does.
+      description: a description from which a ``ps`` whose program does not create the set hosts it; None if the program
+        of every ``ps`` creates the set.
 
     Attributes:
       conversation: the connections to every ``ps``.
@@ -121,7 +122,7 @@ class ParameterClient:
         self._sessions = sessions
         self.conversation = Conversation(worker, sessions, self._greet, may_leave=lambda: follows or self._finishes)
         self.tables = TableTransfer(layout, self.conversation, initial)
-        self._others = [[block.variable for _, block in session.added] for session in self._sessions]
+        self._added_variables = [[block.variable for _, block in session.added] for session in self._sessions]
         self._parts = self._places_of_parts()
         self._initial = initial
         self._initial_state: Callable[[int], Sequence[Array]] | None = None
@@ -136,8 +137,8 @@ class ParameterClient:
         self._ledger: bytes | None = None
         # Time at which this worker was assigned the range of examples that it still holds.
         self._held_since: float | None = None
-        #: Number of trainings that are over, as far as this worker knows: the number that the ``ps`` reported when it
-        #: first connected, plus the trainings that this worker has finished since. -1 before it has connected.
+        #: Number of trainings that are over, as far as this worker knows: the number that the first ``ps`` reported at
+        #: the first connection, plus the trainings that this worker has finished since. -1 before the first connection.
         self.trainings: int = -1
         #: Epoch of the current training and seed, as the first ``ps`` reported them.
         self.epoch: int = -1
@@ -197,7 +198,7 @@ class ParameterClient:
             if self.trainings < 0:  # a later handshake must not skip the training in which this worker takes part
                 self.trainings = trainings
             self.epoch, self.seed, self.joined_late = epoch, seed, True
-        # A single ps without values shows a restart, even if the others still have their values.
+        # One ps without values has been restarted, even if every other ps still has its values.
         self.joined_late = self.joined_late and bool(filled)
         session.version, session.filled, session.incarnation = version, filled, incarnation
         if self._on_handshake is not None:
@@ -307,7 +308,8 @@ class ParameterClient:
     def set_extras(self, variables: Sequence[int]) -> None:
         """Selects the variables, besides the optimized ones, whose changes and values are exchanged in every step."""
         self._extras = [
-            [position for position, variable in enumerate(others) if variable in variables] for others in self._others
+            [position for position, variable in enumerate(added) if variable in variables]
+            for added in self._added_variables
         ]
 
     def values(self) -> list[Array]:
@@ -341,10 +343,10 @@ class ParameterClient:
         """
         number = self._next_number()
         frames = [
-            self._pull_frame(index, list(range(len(others))), step_request, (), number)
-            for index, others in enumerate(self._others)
+            self._pull_frame(index, list(range(len(added))), step_request, (), number)
+            for index, added in enumerate(self._added_variables)
         ]
-        return self._values(frames, [list(range(len(others))) for others in self._others])[0]
+        return self._values(frames, [list(range(len(added))) for added in self._added_variables])[0]
 
     def next_step(self, step_request: StepRequest, returned: Sequence[Returned] = ()) -> int:
         """Requests a step, and reads the values that are read in every step. Arguments as in `push`.
@@ -400,7 +402,7 @@ class ParameterClient:
         hyperparameters: Sequence[float] = (),
         step_request: StepRequest | None = None,
         sums: Array | None = None,
-        given: Sequence[Work] = (),
+        works: Sequence[Work] = (),
         returned: Sequence[Returned] = (),
         part: Part | None = None,
     ) -> tuple[int, bool]:
@@ -408,17 +410,17 @@ class ParameterClient:
 
         Args:
           gradients: by variable; None for variables that are not optimized.
-          changes: summands for other variables, by variable.
-          weight: number of examples in the gradients' mean; negative if they are not finite, so that the
+          changes: summands for variables that are not optimized, by variable.
+          weight: number of examples in the gradients' mean; negative if the gradients are not finite, so that the
             update makes no step.
-          rows: by variable, for tables: numbers of rows, ascending, and their gradients.
+          rows: for each table, by variable: ascending row numbers, and the gradients of these rows.
           hyperparameters: hyperparameters, see `headwater.ps.updater.Updater.apply`.
           step_request: request for the next step.
           sums: this worker's contribution to the sums of the epoch that ``step_request`` names, see `sums`.
-          given: the ranges of examples from which the gradients were computed. The gradients are rejected if the first
+          works: the ranges of examples from which the gradients were computed. The gradients are rejected if the first
             ``ps`` has assigned one of these ranges to another worker meanwhile.
           returned: ranges that were assigned to this worker and that this worker returns, each with a reason.
-          part: the part of a batch that ``given`` covers, if workers share each batch and an update uses a whole batch;
+          part: the part of a batch that ``works`` covers, if workers share each batch and an update uses a whole batch;
             otherwise None.
 
         Returns:
@@ -426,9 +428,9 @@ class ParameterClient:
         """
         # Ask the first ps before the push: if only the first ps dropped the gradient, the other ps would still apply
         # it.
-        if given and not self._holds(given):
+        if works and not self._holds(works):
             self.steps += 1
-            number, back = self._next_number(), [*returned, *((work, "") for work in given)]
+            number, back = self._next_number(), [*returned, *((work, "") for work in works)]
             pulls = [
                 self._pull_frame(index, extras, step_request, back, number) for index, extras in enumerate(self._extras)
             ]
@@ -447,7 +449,7 @@ class ParameterClient:
             if sums is not None and index == 0:
                 tensors.append(sums)
             first = index == 0
-            work = (given, returned) if first and (given or returned) else None
+            work = (works, returned) if first and (works or returned) else None
             keeps = first and self._chief
             asked = step_request if first else None
             header = (session.version, float(weight), extras, asked, list(hyperparameters), work, part, keeps, number)
@@ -466,8 +468,8 @@ class ParameterClient:
         self._held_since = None
         if session.channel is None or session.channel.peer_gone():
             self.conversation.reconnect(0, UnavailableError(f"the channel to {session.task} is gone"))
-        # The ps measures the time limit from the moment when it sends its answer. This worker knows only when the
-        # answer arrived, which is later. So ask the ps as soon as half of the time limit has passed here.
+        # The ps measures the patience from the moment when it sends its answer. This worker knows only when the answer
+        # arrived, which is later. So ask the ps as soon as half of the patience has passed here.
         slow = patience is not None and since is not None and time.monotonic() - since >= patience / 2
         if not self.conversation.lost_first and not slow:
             return True
@@ -625,8 +627,8 @@ class ParameterClient:
 
         Returns the step number from the first ``ps``, and whether every ``ps`` applied the gradients.
 
-        The frame is repeated, with the same number, to a ``ps`` that was lost and still has its values. A ``ps`` that
-        was restarted without them has lost the gradients, too: its values are read again, and the worker continues.
+        A ``ps`` that was lost and still has its values gets its frame again, with the same number. A ``ps`` that was
+        restarted without its values has lost the gradients, too: its values are read again, and the worker continues.
         """
         step_number, applied = protocol.EPOCH_OVER, True
         filled = [session.filled for session in self._sessions]
@@ -649,7 +651,7 @@ class ParameterClient:
                 if session.filled != filled[index]:
                     filled[index] = session.filled
                     step_request, number = frame.header[2 if frame.kind == kinds.PULL else 3], frame.header[-1]
-                    everything = list(range(len(self._others[index])))
+                    everything = list(range(len(self._added_variables[index])))
                     extras = [*extras[:index], everything, *extras[index + 1 :]]
                     applied = applied and frame.kind == kinds.PULL
                     frame = self._pull_frame(index, everything, step_request, (), number)

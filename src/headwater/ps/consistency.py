@@ -237,17 +237,17 @@ class TrainingState:
       version: the version of the variables.
       members: the workers that take part, by name.
       gathered: number of gradients of this version gathered for the next update.
-      formed: whether the workers needed at the beginning have joined.
+      formed: whether the workers that the first update needs have joined.
       updating: whether an update was requested and has not been reported yet.
       dropped: number of gradients dropped so far.
-      started: whether training was started, with `Restarted`.
+      started: whether a `Restarted` event has started the training.
       held: whether updates of several gradients have to wait until ``started`` is true. The chief starts the training
-        on one task after the other. An update between two starts would precede the start on some tasks and follow it
-        on others, so their versions would differ.
+        on one task after the other. Without the wait, an update could precede the start on some tasks and follow it on
+        other tasks, so their versions would differ.
       arriving: workers that may be in their first step, and are not members yet.
       void: workers whose current step began before training was restarted. The gradient of that step does not count.
       batch: the batch whose gradients are being gathered; None if workers do not share batches.
-      lacks: number of positions of that batch that no gathered gradient covers.
+      lacks: number of positions of ``batch`` that no gathered gradient covers.
       last: the batch of the latest update.
       stopped: whether synchronous training was stopped, so that no further update is made.
     """
@@ -531,7 +531,7 @@ def waited_for(state: TrainingState) -> tuple[str, ...]:
         return ()
     choice = state.choice
     behind = [name for name, member in state.members.items() if member.waits_since is None]
-    # With bounded staleness others wait only for the slowest workers, not for all that are in a step.
+    # With bounded staleness, workers wait only for the slowest workers, not for all that are in a step.
     if isinstance(choice, BoundedStaleness):
         slowest = min(member.clock for member in state.members.values())
         behind = [name for name in behind if state.members[name].clock == slowest]
@@ -575,8 +575,8 @@ def _count_gradient(state: TrainingState, event: Contributed, now: float) -> Con
         # The first worker may connect before the chief has reported the version.
         state = replace(state, version=max(state.version, version))
     staleness = max(0, state.version - version)
-    # A new worker is level with the slowest member, and the step before it joined does not count: otherwise it would be
-    # ahead of the slowest immediately, and might have to wait.
+    # A new worker is level with the slowest member. Its step before it joined does not count: otherwise the worker
+    # would be ahead of the slowest member immediately, and might have to wait.
     clock = member.clock if known is None and state.members else member.clock + 1
     member = replace(member, clock=clock, waits_since=now)
     if not state.gathers:
@@ -598,8 +598,8 @@ def _count_gradient(state: TrainingState, event: Contributed, now: float) -> Con
         if state.batch == batch:
             lacks = state.lacks
         elif state.gathered:
-            # This gradient is of a later batch, so another ps has already made the update of the batch that is gathered
-            # here. The missing gradients of that batch will never arrive.
+            # This gradient belongs to a later batch, so another ps has already applied the batch that is gathered here.
+            # The missing gradients of that batch will never arrive.
             state, actions = (
                 replace(_without_gradients(state), gathered=0, dropped=state.dropped + state.gathered),
                 (_BATCH_USED,),

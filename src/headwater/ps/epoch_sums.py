@@ -93,8 +93,8 @@ class EpochSums:
             return self._sums[epoch] if update is None else update.numbers
         ways, numbers = update.codes // 3, update.numbers
         # `_pick` has no code for the last value: it is selected below.
-        found = _pick(np.maximum(ways - 1, 0), numbers + before, numbers, before)
-        return np.where(ways == 1, numbers, found)
+        sums = _pick(np.maximum(ways - 1, 0), numbers + before, numbers, before)
+        return np.where(ways == 1, numbers, sums)
 
     def of(self, epoch: int) -> Sequence[Array]:
         """Returns the sums of an epoch; empty if no worker has contributed any."""

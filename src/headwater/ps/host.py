@@ -179,12 +179,12 @@ class HostedParameters:
         """Returns the sizes of this task's blocks and of the optimizer's state; no sizes before the values are set."""
         if not self.updates.filled:
             return []
-        made = self.updates.made
+        update_count = self.updates.made
         sizes = [
-            _size(name, block_shape(spec, block), spec.dtype, made)
+            _size(name, block_shape(spec, block), spec.dtype, update_count)
             for name, (spec, block) in zip(self._names, self._blocks, strict=True)
         ]
-        return sizes + [_size(*part, made) for part in self._updater.state_sizes()]
+        return sizes + [_size(*part, update_count) for part in self._updater.state_sizes()]
 
     def group(self) -> GroupProgress:
         """Returns the progress of the training."""

@@ -172,12 +172,12 @@ class HostMemory:
           words: the result of `words` on the other server.
           connect_within_s: how long members may take to connect here, in seconds; later, absent members are removed.
         """
-        (filled, version, made, trainings, seed), beginning, steps, requests, others, sums, ledger = words
+        (filled, version, update_count, trainings, seed), beginning, steps, requests, others, sums, ledger = words
         began, chief, may_stop, resumes = beginning
         members, resting, away, finished, formed = others
         updates, workers, step_numbers = self._updates, self._workers, self._workers.step_numbers
         with self._changed:
-            updates.made, workers.trainings, workers.seed = made, trainings, seed
+            updates.made, workers.trainings, workers.seed = update_count, trainings, seed
             workers.began, workers.chief = None if began is None else tuple(began), chief
             workers.may_stop, workers.chief_resumes = may_stop, resumes
             (
@@ -190,10 +190,14 @@ class HostMemory:
                 asked,
             ) = steps
             step_numbers.at_work, step_numbers.asked = dict(at_work), dict(asked)
-            for worker, incarnation, number, applied, given, step_number, work in requests:
+            for worker, incarnation, number, applied, gradient_version, step_number, work in requests:
                 workers.incarnations[worker] = incarnation
                 updates.latest[worker] = Request(
-                    number=number, applied=applied, version=given, step_number=step_number, assigned_work=work
+                    number=number,
+                    applied=applied,
+                    version=gradient_version,
+                    step_number=step_number,
+                    assigned_work=work,
                 )
             workers.sums.restore(dict(sums))
             if ledger is not None:

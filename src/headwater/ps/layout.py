@@ -155,11 +155,11 @@ class Layout:
 
     def join(self, parts: Sequence[Sequence[NDArray[Any]]]) -> list[NDArray[Any]]:
         """Assembles the variables' values from all blocks; ``parts`` has for each ``ps`` one array for each block."""
-        found: list[list[tuple[int, NDArray[Any]]]] = [[] for _ in self.variables]
+        pieces_of: list[list[tuple[int, NDArray[Any]]]] = [[] for _ in self.variables]
         for blocks, arrays in zip(self.blocks, parts, strict=True):
             for block, array in zip(blocks, arrays, strict=True):
-                found[block.variable].append((block.start, array))
-        return [concatenate_parts(pieces) for pieces in found]
+                pieces_of[block.variable].append((block.start, array))
+        return [concatenate_parts(pieces) for pieces in pieces_of]
 
 
 def concatenate_parts(pieces: Sequence[tuple[int, NDArray[Any]]]) -> NDArray[Any]:

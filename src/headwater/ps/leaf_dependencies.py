@@ -157,15 +157,15 @@ def sources_of_update(
       finite: whether all gradients are finite, so that a test for finite numbers has a known result.
     """
     own = _each_by_itself(params)
-    kept = [_NONE] * len(_tree.tree_leaves(state)) if initial is None else list(initial)
+    state_sources = [_NONE] * len(_tree.tree_leaves(state)) if initial is None else list(initial)
     step = _jax.make_jaxpr(update)(params, state, params).jaxpr
     # The sources of the state accumulate over updates, until a further update adds none.
     while True:
-        found = _jaxpr_sources(step, [*own, *kept, *own], finite)
-        after = [before | new for before, new in zip(kept, found[len(own) :], strict=True)]
-        if after == kept:
-            return found[: len(own)]
-        kept = after
+        sources = _jaxpr_sources(step, [*own, *state_sources, *own], finite)
+        after = [before | new for before, new in zip(state_sources, sources[len(own) :], strict=True)]
+        if after == state_sources:
+            return sources[: len(own)]
+        state_sources = after
 
 
 def _each_by_itself(params: object) -> list[Sources]:

@@ -281,7 +281,7 @@ class Membership:
             self._waiting.wait(
                 connection,
                 lambda: self.trainings > trainings or not (updates.state.members or self.resting),
-                "the others to finish",
+                "the other workers to finish",
             )
         return Frame(kinds.DONE)
 

@@ -54,10 +54,10 @@ class OptaxUpdater:
         self._update = MemoryChecked(self._step, donated=2)
 
     def _as_tree(self, leaves: Sequence[Any]) -> Any:
-        found: list[Any] = [None] * self._structure.num_leaves
+        tree_leaves: list[Any] = [None] * self._structure.num_leaves
         for place, leaf in zip(self._places, leaves, strict=True):
-            found[place] = leaf
-        return _tree.tree_unflatten(self._structure, found)
+            tree_leaves[place] = leaf
+        return _tree.tree_unflatten(self._structure, tree_leaves)
 
     def _step(
         self, values: list[Any], state: Any, gradients: list[Any], total: object, scale: object = None

@@ -99,7 +99,7 @@ class ParameterTask:
         self.members = members
         self.saves: Saves | None = None
         self.table_service: TableService | CopiesOfTables | None = None
-        self._tables_are = 1, 0
+        self._table_counts = 1, 0  # number of replicas of each part of the tables, and number of parts
         #: The number of replicas of each shard, and the number of shards (None if shards do not move). The pair is None
         #: until the program has called `host` with two replicas or with shards that move.
         self._copies_config: tuple[int, int | None] | None = None
@@ -133,10 +133,10 @@ class ParameterTask:
             atexit.register(self.shell.announce_departure)
         self.shell.start()
         if members.is_server and len(members.servers) > 1:
-            others = [self.shell.link(server) for server in members.servers if server != members.me]
+            links = [self.shell.link(server) for server in members.servers if server != members.me]
             # Ask in a thread, as another ps may be started minutes later.
             threading.Thread(
-                target=self._service.fetch_ended_workers, args=(others,), name="asks who ended", daemon=True
+                target=self._service.fetch_ended_workers, args=(links,), name="fetch-ended-workers", daemon=True
             ).start()
 
     def set_name(self, name: str) -> str:
@@ -158,7 +158,7 @@ class ParameterTask:
           shards: number of parts, which can move between ``ps``; None for one part on each ``ps``, which does not move.
 
         Raises:
-          FailedPreconditionError: the tables were made with other numbers of replicas or shards.
+          FailedPreconditionError: the tables were created with other numbers of replicas or shards.
         """
         # Only programs with dynamic tables need these modules.
         from headwater.ps.replicas.tables import CopiesOfTables  # noqa: PLC0415
@@ -167,7 +167,7 @@ class ParameterTask:
         with self._tables_lock:
             parts = shards or len(self.members.servers)
             if self.table_service is None:
-                self._tables_are = replicas, parts
+                self._table_counts = replicas, parts
                 if replicas == 1 and shards is None:
                     storage = self._state_at_chief(TABLES, self.members.number)
                     self.table_service = table_service(self.members, self.saves, storage)
@@ -179,10 +179,10 @@ class ParameterTask:
                         self._host_movable_copies(TABLES, copies.copies, replicas)
                     else:
                         self._host_copies(copies.copies, sites)
-            if (replicas, parts) != self._tables_are:
+            if (replicas, parts) != self._table_counts:
                 raise FailedPreconditionError(
-                    f"{self.members.me} has tables with replicas and shards that differ: use the same numbers for all "
-                    "models"
+                    f"{self.members.me} has tables with other numbers of replicas or shards: use the same numbers for "
+                    "all models"
                 )
             return self.table_service
 
@@ -226,12 +226,12 @@ class ParameterTask:
         index, servers = self.members.number, self.members.servers
         sums = None
         if squares is not None:
-            others = [(str(other), self.shell.link(other)) for other in servers if other != self.members.me]
-            sums = RoundSums(name, str(self.members.me), others, squares(index))
+            other_servers = [(str(server), self.shell.link(server)) for server in servers if server != self.members.me]
+            sums = RoundSums(name, str(self.members.me), other_servers, squares(index))
 
-        def make(shard: int, called: str, updater: Updater) -> HostedParameters:
+        def make(shard: int, part_name: str, updater: Updater) -> HostedParameters:
             return HostedParameters(
-                called,
+                part_name,
                 str(self.members.me),
                 shard,
                 layout,
@@ -323,15 +323,15 @@ class ParameterTask:
         """
         if TABLES not in self.copy_holders:
             return
-        known, directory = self._directories.values(), self._directory(TABLES)
-        address = next((each.address(server) for each in known if server in each.servers()), "")
+        directory = self._directory(TABLES)
+        address = next((known.address(server) for known in self._directories.values() if server in known.servers()), "")
         directory.merge(Places(addresses={server: address}))
 
         def announce() -> None:
             with suppress(OpError):
                 directory.exchange_places(server)
 
-        threading.Thread(target=announce, name="tells of tables", daemon=True).start()
+        threading.Thread(target=announce, name="announce-tables", daemon=True).start()
 
     def _servers_of(self, name: str) -> KnownServers:
         """Returns the ``ps`` that may hold replicas of a set's shards."""
@@ -346,8 +346,8 @@ class ParameterTask:
         return (home,) if replicas == 1 else (home, first[(shard + 1) % len(first)])
 
     def _witness_and_deposits(self) -> tuple[RequestView, ReplicaDeposits]:
-        """Returns a function that asks the witness, see `headwater.state.witness`, and the store of handed-off
-        replicas."""
+        """Returns the function that requests views from the witness, and the access to the replicas that were deposited
+        with the chief."""
         chief = self.members.workers[0]
         name, link = str(chief), self.shell.link(chief)
         return RemoteWitness(link, name).request_view, ReplicaDeposits(name, link)
@@ -355,24 +355,30 @@ class ParameterTask:
     def _sites(self) -> dict[int, Site]:
         """Returns the sites of this ``ps``'s replicas, by shard."""
         index, servers = self.members.number, self.members.servers
-        ask, deposits = self._witness_and_deposits()
+        request_view, deposits = self._witness_and_deposits()
         sites: dict[int, Site] = {}
         # The shard of this ps, and the shard of the previous ps, for which this ps has the backup.
         for shard in (index, (index - 1) % len(servers)):
             pair = shard, (shard + 1) % len(servers)
             other = pair[1] if shard == index else shard
-            way = str(servers[other]), self.shell.link(servers[other])
-            processes = FixedProcesses(index, str(self.members.me), {other: way})
-            sites[shard] = Site(ps=index, initial=pair, processes=processes, request_view=ask, deposits=deposits)
+            route = str(servers[other]), self.shell.link(servers[other])
+            processes = FixedProcesses(index, str(self.members.me), {other: route})
+            sites[shard] = Site(
+                ps=index, initial=pair, processes=processes, request_view=request_view, deposits=deposits
+            )
         return sites
 
     def _moving_sites(self, name: str, shards: int, replicas: int) -> dict[int, Site]:
         """Returns the sites of this ``ps``'s replicas of movable shards; most of the replicas may be unused."""
         index, servers = self.members.me.index, self._servers_of(name)
-        ask, deposits = self._witness_and_deposits()
+        request_view, deposits = self._witness_and_deposits()
         return {
             shard: Site(
-                ps=index, initial=self._initial(shard, replicas), processes=servers, request_view=ask, deposits=deposits
+                ps=index,
+                initial=self._initial(shard, replicas),
+                processes=servers,
+                request_view=request_view,
+                deposits=deposits,
             )
             for shard in range(shards)
         }
@@ -442,15 +448,15 @@ class ParameterTask:
             description=description,
         )
         if os.environ.get(JOINED):
-            others = [*members.servers, members.workers[0]]
+            awaited_tasks = [*members.servers, members.workers[0]]
             sessions = client.conversation.sessions
             arrival = Arrival(
                 members.me,
-                [(task, self.shell.link(task)) for task in others],
+                [(task, self.shell.link(task)) for task in awaited_tasks],
                 lambda: all(session.incarnation for session in sessions),
             )
-            for _, way in links:
-                way.check = arrival.check
+            for _, link in links:
+                link.check = arrival.check
         return self._service.use(client)
 
     def handshake_callback(
@@ -481,11 +487,14 @@ class ParameterTask:
             directory = self._directory(name)
             return [(f"the ps with shard {shard} of {name!r}", ShardLink(directory, shard)) for shard in range(shards)]
         servers = self.members.servers
-        each = [self.shell.link(task) for task in servers]
+        links = [self.shell.link(task) for task in servers]
         if replicas == 1:
-            return [(str(task), one) for task, one in zip(servers, each, strict=True)]
-        both = zip(servers, each, [*each[1:], each[0]], strict=True)
-        return [(f"{task}, or its backup", EitherLink([one, other])) for task, one, other in both]
+            return [(str(task), link) for task, link in zip(servers, links, strict=True)]
+        backups = [*links[1:], links[0]]
+        return [
+            (f"{task}, or its backup", EitherLink([link, backup]))
+            for task, link, backup in zip(servers, links, backups, strict=True)
+        ]
 
     def serve(self, make: Callable[[str, bytes], object] | None = None) -> NoReturn:
         """Serves as a ``ps`` until the job is over, then ends the process with code 0.

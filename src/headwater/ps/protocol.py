@@ -18,8 +18,8 @@ WAIT frames give the reason. The tensors of each frame are its arrays::
     READY   ()                              answered by the same DONE, once there are values
     PULL    (everything, extras, step_request, work, keeps, number)   answered by VALUES
     PUSH    (version, weight, extras, step_request, hyperparameters, work, part, keeps, number)
-                                            gradients of the optimized blocks, changes of
-                                            the others with the numbers ``extras``, rows of tables; answered by VALUES
+                                            gradients of the optimized blocks, changes of other variables with the
+                                            numbers ``extras``, rows of tables; answered by VALUES
     REST    (step_request,)                         the worker has no data, so no other worker waits for it. Answered by
                                             DONE; the first ``ps`` delays its answer until the worker should ask again
     HOLDS   (ranges,)                       answered by DONE (whether the worker still has these ranges of examples)

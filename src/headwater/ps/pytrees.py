@@ -95,20 +95,20 @@ class ParameterServer:
           them (`optax.apply_if_finite`, `optax.zero_nans`).
       staleness_aware: whether the step of a gradient that is τ updates old is divided by τ; see
         `headwater.ps.host.HostedParameters`.
-      snapshot_steps: the chief reads all values and the optimizer's state at this interval of its own steps; with that
-        snapshot it fills a ``ps`` that was lost and restarted. None for never: such a ``ps`` then gets the values that
-        the chief has read last, and a new optimizer state.
-      replicas: number of replicas of each part of the parameters, each on another ``ps``. With 2 an update is
-        acknowledged when both have it, and if a ``ps`` is lost, the backup takes over with all acknowledged updates;
-        see ``docs/parameter-servers.md``.
+      snapshot_steps: interval, in the chief's own steps, at which the chief reads all values and the optimizer's state.
+        It sends this snapshot to a ``ps`` that was lost and restarted. None: no snapshots; a restarted ``ps`` gets the
+        values that the chief read last, and a new optimizer state.
+      replicas: number of replicas of each part of the parameters, on different ``ps``. With 2, an update is
+        acknowledged when both replicas have it. If a ``ps`` is lost, the backup takes over with all acknowledged
+        updates; see ``docs/parameter-servers.md``.
       shards: number of parts of the parameters, which can move between ``ps`` while training continues: see `scale`,
         and ``docs/parameter-servers.md``. A good number is twice the greatest number of ``ps`` during the job. None for
         a part on each ``ps``, which does not move.
       log_dir: a folder in which the first ``ps`` writes the examples of `batches` that each update used, for `headwater
         audit`; by default the value of ``HEADWATER_LOG_DIR``. Without either, nothing is written.
-      recovery: how a ``ps`` that is lost and restarted gets its values. ``"copy"``: the chief sends the values that it
-        read last, see ``snapshot_steps``. ``"own"``, the default if ``saves`` names a folder: it recovers the state
-        that it has saved itself; for asynchronous and bounded consistency.
+      recovery: how a ``ps`` that is lost and restarted gets its values. ``"copy"``: the chief sends the values that the
+        chief read last, see ``snapshot_steps``. ``"own"``, the default if ``saves`` names a folder: the ``ps`` recovers
+        the state that it has saved itself. ``"own"`` requires asynchronous or bounded consistency.
       saves: the folder for recovery ``"own"``, in which each ``ps`` creates a subfolder. A restarted ``ps`` must
         be able to read it on any machine. States are removed when the job is over. Without a cluster nothing
         is saved.
@@ -233,7 +233,7 @@ class ParameterServer:
     def params(self) -> Any:
         """The parameters as they were read last, with every push or with `pull`, as JAX arrays."""
         if self._params is None:
-            # Keep the arrays in place: `jnp.asarray` would copy them into newly allocated memory in every step.
+            # Not `jnp.asarray`, which would copy the arrays into newly allocated memory in every step.
             self._params = _tree.tree_unflatten(self._structure, _jax.device_put(self._client.values()))
         return self._params
 
@@ -322,7 +322,7 @@ class ParameterServer:
         return self._client.snapshot()
 
     def scale(self, ps: int | None = None) -> list[Moved]:
-        """Moves shards between ``ps`` while training continues, so that all have about equally many bytes of values.
+        """Moves shards between ``ps`` while training continues, so that all ``ps`` store about equally many bytes.
 
         Workers wait for a shard while it moves, and lose no updates. Any worker may call this at any time.
 
@@ -350,8 +350,8 @@ class ParameterServer:
         return self._task.balance_shards(ps, by_rate=by_rate)
 
     def traffic(self) -> Traffic:
-        """Returns the amount of data exchanged between this worker and all ``ps`` so far, rows of tables that grow
-        included."""
+        """Returns the amount of data exchanged between this worker and all ``ps`` so far, including rows of embedding
+        tables."""
         traffic = self._client.conversation.traffic()
         return traffic if self._table_client is None else traffic + self._table_client.traffic()
 
@@ -370,18 +370,18 @@ class ParameterServer:
         """Yields this worker's batches of the job's examples. Each example counts once in an epoch.
 
         The first ``ps`` assigns the examples. The next `push` after a batch sends the gradients of the batch's
-        examples, which are applied and accounted for together. Examples of a worker that is lost, or whose gradients
-        were dropped, are assigned again, to any worker. At the end, a worker waits until the examples of all other
-        workers are applied.
+        examples, which are applied and accounted for together. If a worker is lost or its gradients were dropped, its
+        examples are assigned again, to any worker. At the end, a worker waits until the examples of all other workers
+        are applied.
 
-        A second call continues with the next epochs after the first call's epochs. All workers must make the same
+        A second call continues with the epoch after the last one of the first call. All workers must make the same
         calls. A batch that ``source`` fails to provide is assigned again, too; the error is logged.
 
         Args:
-          source: the examples: an array, or a pytree of arrays with equally many rows. Instead of an array, any object
-              with ``len`` that returns the rows of an array of indices (of a slice if ``shuffle`` is False). Or a
-              dataset of `headwater.data` that yields one example at a time; with ``shuffle``, its examples must be
-              readable in any order, see ``docs/data-accounting.md``.
+          source: the examples: an array, or a pytree of arrays with equally many rows. An array may be any object with
+              ``len`` that returns rows when it is indexed by an array of indices (by a slice if ``shuffle`` is False).
+              Or a dataset of `headwater.data` that yields one example at a time; with ``shuffle``, its examples must
+              be readable in any order, see ``docs/data-accounting.md``.
           batch_size: maximum number of examples in a batch of this worker. Other workers may contribute further
               examples to the update.
           epochs: number of passes over all examples. An epoch begins when the previous one is completely assigned.
@@ -406,7 +406,7 @@ class ParameterServer:
     def _batches(self, source: Source, step_request: StepRequest) -> Iterator[Any]:
         with closing(self._examples.ranges(step_request)) as ranges:
             for work, seed in ranges:
-                self._params = None  # drop them, because they may have been read again
+                self._params = None  # `ranges` may have read new values
                 try:
                     batch = source.read_range(work, seed)
                 except Exception as error:  # noqa: BLE001 - after any error, the examples are assigned again
@@ -436,7 +436,8 @@ class ParameterServer:
         saves: str | None = None,
         wire: Format = "float32",
     ) -> RowTable:
-        """Opens an embedding table on all ``ps``, which grows as keys are used; made at the first call of any worker.
+        """Opens an embedding table, which grows as keys are used, on all ``ps``. The first call of any worker creates
+        the table.
 
         Args:
           name: the name of the table, the same on all workers.
@@ -445,16 +446,16 @@ class ParameterServer:
           initializer: for new rows; uniform between -0.05 and 0.05 by default.
           seed: the seed of the initializer.
           strings: whether ids are strings, not integers.
-          admission: decides which keys get a row; by default all do, at their first use.
-          eviction: decides which rows are removed when there are too many; without it a full table is an error.
+          admission: decides which keys get a row; by default every key gets one at its first use.
+          eviction: decides which rows are removed when there are too many. None: a new key in a full table is an error.
           max_rows: maximum number of rows on each ``ps``, or in each of ``shards``.
           max_bytes: maximum number of bytes of these rows.
           memory_rows: maximum number of these rows in memory; further ones are kept in a file.
           folder: folder of that file, on the machine of the ``ps``.
           saves: a folder of saves that all tasks share. A ``ps`` that does not have the table yet, at the beginning or
             after a restart, restores its rows from the latest save there.
-          wire: encoding of rows: ``"float32"``; ``"bfloat16"``, with half the bytes; or ``"int8"``, with a byte a
-            number (and gradients as bfloat16). The ``ps`` keep and train float32.
+          wire: encoding of rows between tasks: ``"float32"``; ``"bfloat16"``, with half the bytes; or ``"int8"``, with
+            one byte for each number (and gradients as bfloat16). The ``ps`` stores and trains rows as float32.
 
         Raises:
           FailedPreconditionError: there is another table with that name.

@@ -37,8 +37,8 @@ class RowChanges:
           numbers: the numbers of rows.
           parts: the table's arrays, before the change.
         """
-        # Set rows aside only during a save, and only if they are still in `_waiting`: the others were already copied or
-        # set aside.
+        # Set rows aside only during a save, and only if they are still in `_waiting`: all other rows were already
+        # copied or set aside.
         if self._next < len(self._waiting):
             changing = numbers[self._waiting[numbers]]
             if len(changing):

@@ -84,7 +84,7 @@ class StepNumbers:
 
     def end_epoch(self, epoch: int, step: int) -> None:
         """Ends ``epoch`` before ``step``, because a worker has no data for that step."""
-        # The epoch ends for all workers when the worker with the least data has no more: in rounds, the others would
+        # The epoch ends for all workers when one worker has no more data: in rounds, the other workers would
         # wait forever for a gradient of that worker.
         if epoch == self.epoch and (self.steps == UNKNOWN_STEPS or step < self.steps):
             self.steps = self.ends = step

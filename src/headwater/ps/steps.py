@@ -64,7 +64,7 @@ class Steps:
         self._waiting = waiting
         self._workers = workers
         self._step_numbers = workers.step_numbers
-        self._uneven_said = False
+        self._warned_of_uneven_data = False
 
     # Gradients --------------------------------------------------------------------------------------------------------
 
@@ -77,7 +77,7 @@ class Steps:
             # A worker that joins during an update may get values from before the update here, and values from after it
             # from another ps. It must not compute a gradient from such a mixture; see `Ledger.assign_range`.
             joins = worker not in self._updates.state.members and self._updates.state.last is not None
-            # A worker that only reads, such as an evaluator, must not become a member: others would wait for it.
+            # A worker that only reads, such as an evaluator, must not become a member: other workers would wait for it.
             if (step_request is not None or worker in workers.resting) and worker not in self._updates.state.members:
                 self._updates.event(Joined(worker))
             request, again = workers.request(connection, number)
@@ -198,8 +198,8 @@ class Steps:
                     workers.reach_training(training)
                 if training < workers.trainings:
                     step_number = protocol.TRAINING_OVER
-                # The chief may still stop the training after the previous epoch, as `EarlyStopping` does: give no step
-                # until it has begun this one.
+                # The chief may still stop the training after the previous epoch, as `EarlyStopping` does: assign no
+                # step until the chief has begun this epoch.
                 elif self._must_await_chief(epoch):
                     step_number, request.assigned_work = protocol.NOTHING_YET, None
                 elif len(step_request) > 4:
@@ -241,7 +241,7 @@ class Steps:
         # gradients.
         if isinstance(self._context.choice, Asynchronous):
             self._waiting.wait(
-                connection, lambda: step_numbers.may_begin(epoch), "others that are more than an epoch behind"
+                connection, lambda: step_numbers.may_begin(epoch), "workers that are more than an epoch behind"
             )
             awaits_chief = workers.may_stop
         if awaits_chief:
@@ -254,8 +254,8 @@ class Steps:
     def _must_await_chief(self, epoch: int) -> bool:
         """Returns whether a worker must rest until the chief, which may stop the training, has begun an epoch.
 
-        A resting worker is no member, so that no other worker waits for it. The chief may still be in the previous
-        epoch and wait for steps of the members; it would wait forever for a member that waits for the chief.
+        A resting worker is no member, so no other worker waits for it. The chief may still be in the previous epoch
+        and wait for steps of all members. If the worker stayed a member, it and the chief would wait for each other.
         """
         bounded = isinstance(self._context.choice, BoundedStaleness | KOfN) and self._workers.may_stop
         return bounded and not self._step_numbers.has_begun(self._workers.chief, epoch)
@@ -331,11 +331,11 @@ class Steps:
     def _warn_of_uneven_data(self) -> None:
         """Warns once if the data of one worker have ended before the data of another. The lock is held."""
         step_numbers = self._step_numbers
-        if step_numbers.uneven and not self._uneven_said:
-            self._uneven_said = True
+        if step_numbers.uneven and not self._warned_of_uneven_data:
+            self._warned_of_uneven_data = True
             _log.warning(
                 "%s: workers have data of different lengths: in epoch %d the data of one worker end after %s "
-                "batches, and another has more. The epoch ends there; give all workers the same data, or "
+                "batches, and another worker has more. The epoch ends there; give all workers the same data, or "
                 "set steps_per_epoch",
                 self._context.task,
                 step_numbers.epoch,
@@ -404,8 +404,8 @@ class Steps:
     def wait_without_data(self, connection: WorkerConnection, step_request: Any) -> Frame:
         """Marks a worker for which no examples are left as resting, so that no other worker waits for its gradient.
 
-        If the worker requests a step, it is blocked until others return some examples, or the epochs that it asked for
-        are over.
+        If the worker requests a step, it is blocked until other workers return some examples, or the epochs of its
+        request are over.
         """
         worker, workers, accounts, updates = connection.worker, self._workers, self._accounts, self._updates
         with self._changed:
@@ -422,11 +422,11 @@ class Steps:
                 began = clock()
 
                 def ready() -> bool:
-                    # Take ranges back from slow workers here: `consistency.Tick` takes ranges back only while a member
-                    # waits for the slow worker's gradient, and a resting worker is no member.
+                    # Take ranges back from slow workers here: `consistency.Tick` removes a slow worker only while a
+                    # member waits for its gradient, and a resting worker is no member.
                     if patience is not None and clock() - began >= patience:
                         for slow in set(accounts.holders()) - workers.resting:
-                            accounts.return_ranges(slow, f"others have waited {patience:g} s for this worker")
+                            accounts.return_ranges(slow, f"other workers have waited {patience:g} s for this worker")
                     workers.return_overdue_ranges()
                     over = self._step_numbers.stopped or workers.trainings > training
                     begun = not self._must_await_chief(last)

@@ -150,7 +150,7 @@ class FeedingReplica(Member):
           The feed of the new backup; None if no backup is wanted, or no other ``ps`` accepts the feed.
         """
         aim, first = self.requested_placement, next_step(view, self._desired_placement(view)).ps
-        # While a shard with one replica moves, only the target of the move may become its backup: there are no others.
+        # A shard with one replica has no backup of its own: while it moves, only the target of the move becomes one.
         others = [
             number
             for number in self._processes.staying()

@@ -237,15 +237,15 @@ class StateSaver(PeriodicSaver):
         arrays, rows = taken.arrays, taken.rows
         digests = {spec: _digests(array) for spec, array in arrays}
         changed = {
-            number: found
+            number: chunks
             for number, (spec, _) in enumerate(arrays)
-            if (found := _changed_chunks(self._digests.get(spec), digests[spec]))
+            if (chunks := _changed_chunks(self._digests.get(spec), digests[spec]))
         }
         last = self._last
         if last is not None and not changed and not any(rows) and last.facts == taken.facts:
             return False
         if not rows and not whole:  # a delta of most of the state is hardly smaller than a full one
-            size = sum(len(found) for found in changed.values())
+            size = sum(len(chunks) for chunks in changed.values())
             whole = 2 * size > sum(map(len, digests.values()))
         base = last.id if last is not None and not whole else 0
         header = Header(

@@ -40,9 +40,8 @@ of its ``ps``. A replica whose process shuts down reports that to the witness (`
 replica of its view still exists, the witness marks the departing replica as lost. Otherwise the departing replica is
 the last one, and gets a view in which it is alone. It deposits its state with the chief and reports that, too
 (`RequestKind.DEPOSITED`); the witness then marks it as lost. A lost replica never becomes primary or backup. If all
-replicas of a view are lost, no ``ps`` has the
-shard. Then the first empty replica that asks becomes the primary of the next term, with the state that the chief has;
-see `headwater.state.replica_deposits`.
+replicas of a view are lost, no ``ps`` has the shard. Then the first empty replica that asks becomes the primary of the
+next term, with the state that the chief has; see `headwater.state.replica_deposits`.
 
 The model test (``tests/pure/state/test_views.py``) runs random histories of the protocol.
 """
@@ -123,7 +122,7 @@ class Witness:
     Attributes:
       view: the current view; None before it is known.
       reports: the last request of each ``ps`` while the view is not known; empty afterwards.
-      lost: the lost replicas: all that the view names, and of the others the latest of each ``ps``.
+      lost: the lost replicas that the view names, and the latest lost replica of each ``ps``.
     """
 
     view: View | None = None
@@ -216,10 +215,10 @@ def _current_view(reports: Mapping[int, WitnessRequest]) -> View | None:
     newest = max(views, key=_term)
     # The two cases of the module's docstring: the replicas of the newest view, and the replicas that they have asked to
     # pair with, have all reported; or all ``ps`` have reported.
-    know = [each for each in requests if each.view == newest and each.me in newest]
-    concerned = {newest.primary, newest.backup, *(each.other for each in know)} - {None}
-    settled = {each.me for each in know} >= {newest.primary, newest.backup} - {None}
-    return newest if all_reported or (settled and concerned <= {each.me for each in requests}) else None
+    members = [each for each in requests if each.view == newest and each.me in newest]
+    concerned = {newest.primary, newest.backup, *(each.other for each in members)} - {None}
+    view_reported = {each.me for each in members} >= {newest.primary, newest.backup} - {None}
+    return newest if all_reported or (view_reported and concerned <= {each.me for each in requests}) else None
 
 
 def _term(view: View) -> int:

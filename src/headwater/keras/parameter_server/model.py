@@ -167,8 +167,11 @@ class ServedModel(ModelValues):
         self.model._symbolic_build(data_batch=_as_triple(batch, stand_in))
 
     def with_current_values(self, method: Callable[..., Any], *, state: bool) -> Callable[..., Any]:
-        """Wraps a method of the model: after steps, the wrapper first reads the values of the ``ps`` and, with
-        ``state``, the optimizer's state. Values that the program has assigned since the steps remain."""
+        """Wraps a method of the model so that it uses the values of the ``ps``.
+
+        After steps, the wrapper first reads these values and, with ``state``, the optimizer's state. Values that the
+        program has assigned since the steps remain.
+        """
         wanted = {"values", "state"} if state else {"values"}
 
         @functools.wraps(method)
@@ -192,8 +195,8 @@ class ServedModel(ModelValues):
         return wrapper
 
     def jax_state_sync(self) -> None:
-        """`keras.Model.jax_state_sync`, which Keras calls before a callback or a save uses the model: the model's
-        variables get the values of the latest step."""
+        """Sets the model's variables to the values of the latest step. Keras calls `keras.Model.jax_state_sync` before
+        a callback or a save uses the model."""
         type(self.model).jax_state_sync(self.model)
         self._hold_latest()
 
@@ -206,7 +209,7 @@ class ServedModel(ModelValues):
         since the previous step of `train_on_batch`.
 
         Raises:
-          ValueError: several workers train. Their gradients of the previous values would be mixed with the new ones.
+          ValueError: several workers train. Their gradients of the previous values would be applied to the new values.
         """
         assigned = self.assigned_variables()
         if not assigned:
@@ -241,14 +244,14 @@ class ServedModel(ModelValues):
         if model.optimizer is not optimizer and (self.tables or not same_settings(model.optimizer, optimizer)):
             raise ValueError(
                 f"model {model.name!r} cannot be compiled with another optimizer between trainings: the ps keep the "
-                "first one; compile it with model.optimizer, or save the model and continue with another job"
+                "first optimizer; compile the model with model.optimizer, or save it and continue with another job"
             )
         if model._loss_tracker is not tracker:
             self._step = self._combination_rules = None
             self._compiled = model._loss_tracker, model.optimizer
 
     def _make_step(self, batch: Tree) -> GradientStep:
-        """Returns the compiled step, which the first call makes. The client must exist already."""
+        """Returns the compiled step; the first call compiles it. The client must exist already."""
         assert self._client is not None
         if self._step is None:
             self._step = GradientStep(
@@ -644,7 +647,7 @@ class ServedModel(ModelValues):
             if rows and request is not None and all(work.epoch == request[1] for work in works)
             else None,
             step_request=request,
-            given=works,
+            works=works,
             part=part,
         )
         if dynamic is not None and rows_last and applied:
@@ -653,7 +656,7 @@ class ServedModel(ModelValues):
         for sums in client.sums_so_far:
             self._logs = step.logs_so_far(sums)
         step.adapt_scale()
-        self.count_update(made=step.finite)
+        self.count_update(is_applied=step.finite)
         return number
 
     def _validate(self, data: Tree, batch_size: int | None, steps: int | None, container: object) -> dict[str, Any]:

@@ -142,9 +142,9 @@ class Accounts:
         if ledger is None:
             return
         applied = ledger.mark_applied()
-        if applied.given:
+        if applied.ranges:
             # Only queued here: `flush` writes the record before an answer acknowledges the update.
-            ranges = [[worker, *work] for worker, work in applied.given]
+            ranges = [[worker, *work] for worker, work in applied.ranges]
             self._journal_record("applied", update, self._clock(), ledger.training, ranges)
         for epoch in applied.over:
             self._journal_record("over", self._clock(), ledger.training, epoch)

@@ -96,7 +96,7 @@ class Plan:
 
     def settings(self) -> dict[str, object]:
         """Returns the settings by name."""
-        return {one.name: getattr(self, one.name) for one in fields(self)}
+        return {setting.name: getattr(self, setting.name) for setting in fields(self)}
 
     def batch_of(self, work: Work) -> Work:
         """Returns the batch of which a range is a part."""
@@ -124,7 +124,7 @@ class ReturnedRange(NamedTuple):
 class Applied(NamedTuple):
     """The effect of an update: its ranges, and the epochs that it completed."""
 
-    given: Sequence[AppliedRange]
+    ranges: Sequence[AppliedRange]
     over: Sequence[int]
 
 
@@ -227,15 +227,15 @@ class _Epoch:
         """
         if start >= self.fresh:
             # The positions before the range were not assigned by this ledger: keep them as waiting.
-            left = [(self.fresh, start)]
+            unassigned = [(self.fresh, start)]
             self.fresh = stop
         else:
-            piece = next((one for one in self.waiting if one.start <= start and stop <= one.stop), None)
+            piece = next((piece for piece in self.waiting if piece.start <= start and stop <= piece.stop), None)
             if piece is None:
                 return False
             self.waiting.remove(piece)
-            left = [(piece.start, start), (stop, piece.stop)]
-        for first, last in left:
+            unassigned = [(piece.start, start), (stop, piece.stop)]
+        for first, last in unassigned:
             if first < last:
                 insort(self.waiting, _Piece(first, last, 0))
         self.out += stop - start
@@ -302,8 +302,8 @@ class Ledger:
           plan: the plan of these epochs.
           share: this worker's part of a batch, as (number of the part, number of parts); None: the whole batch.
           joins: whether the worker has joined while an update was in progress. If batches are assigned in turn, such a
-              worker gets an empty range: it contributes no gradient, and only waits for the update. So does a worker
-              that asks when the current batch is completely assigned.
+              worker gets an empty range: it contributes no gradient, and only waits for the update. A worker that asks
+              when the current batch is completely assigned also gets an empty range.
 
         Raises:
           FailedPreconditionError: another worker uses a different plan for the epoch.
@@ -361,10 +361,10 @@ class Ledger:
             known = self._epochs[epoch] = _Epoch(plan=replace(plan, seed=seed))
             return known
         differs = [
-            f"{one.name}={getattr(plan, one.name)!r} instead of {getattr(known.plan, one.name)!r}"
-            for one in fields(Plan)
-            if getattr(plan, one.name) != getattr(known.plan, one.name)
-            and (one.name != "seed" or plan.seed is not None)
+            f"{setting.name}={getattr(plan, setting.name)!r} instead of {getattr(known.plan, setting.name)!r}"
+            for setting in fields(Plan)
+            if getattr(plan, setting.name) != getattr(known.plan, setting.name)
+            and (setting.name != "seed" or plan.seed is not None)
         ]
         if differs:
             raise FailedPreconditionError(
@@ -410,13 +410,13 @@ class Ledger:
                 self._put_back(worker, work, held.pop(work))
             return False
         self._gathered += [(AppliedRange(worker, work), held.pop(work)) for work in works]
-        # For `_assignments`: a worker pushes only its latest gradient again.
+        # `_assignments` uses these ranges, as a worker pushes only its latest gradient again.
         self._latest_gradients[worker] = works
         return True
 
     def mark_applied(self) -> Applied:
         """Marks the gathered ranges as done, because their update is applied."""
-        applied = [one for one, _ in self._gathered]
+        applied = [entry for entry, _ in self._gathered]
         self._gathered.clear()
         for _, work in applied:
             known = self._epochs[work.epoch]
@@ -473,7 +473,7 @@ class Ledger:
         known = self._epochs.get(work.epoch)
         if known is None:
             return False
-        piece = next((one for one in known.waiting if one[:2] == work[1:]), None)
+        piece = next((piece for piece in known.waiting if piece[:2] == work[1:]), None)
         if piece is not None:
             known.waiting.remove(piece)
         elif work[1:] in known.aside:
@@ -547,13 +547,13 @@ class Ledger:
         return _encode_json({**state, "epochs": epochs, **hands}).encode()
 
     def _assignments(self, again: Collection[str]) -> tuple[list[Any], list[Any], list[Any]]:
-        """Returns three lists: held ranges, ranges of lost workers, and epochs.
+        """Returns three lists for `to_bytes`.
 
         - The held ranges, by worker, as (epoch, start, stop, tries).
-        - The ranges of lost workers that may return.
+        - The ranges of lost workers that may return, by worker.
         - For each epoch, its first position that was never assigned, and the waiting ranges before that position.
         """
-        held = {worker: dict(its) for worker, its in self._held.items() if its}
+        held = {worker: dict(tries) for worker, tries in self._held.items() if tries}
         waiting = {epoch: list(known.waiting) for epoch, known in self._epochs.items()}
         for (worker, work), tries in self._gathered:
             if worker in again and work in self._latest_gradients[worker]:
@@ -561,7 +561,7 @@ class Ledger:
             else:
                 insort(waiting[work.epoch], _Piece(work.start, work.stop, tries))
         return (
-            [(worker, [(*work, tries) for work, tries in its.items()]) for worker, its in held.items()],
+            [(worker, [(*work, tries) for work, tries in works.items()]) for worker, works in held.items()],
             list(self._away.items()),
             [(epoch, known.fresh, waiting[epoch]) for epoch, known in self._epochs.items()],
         )
@@ -582,7 +582,7 @@ class Ledger:
                 ledger._epochs[int(epoch)] = _restore_epoch(Plan(**plan), list(_spans(done)), aside)
             ledger._restore_assignments(*state.get("hands", ((), (), ())))
         except (ValueError, TypeError, KeyError, RecursionError) as error:
-            raise InvalidArgumentError(f"this is not a ledger of examples: {error}") from error
+            raise InvalidArgumentError(f"the data are not a ledger of examples: {error}") from error
         return ledger
 
     def _restore_assignments(self, held: Iterable[Any], away: Iterable[Any], epochs: Iterable[Any]) -> None:
@@ -594,10 +594,10 @@ class Ledger:
                 out.setdefault(epoch, []).append((start, stop))
         self._away = {str(worker): [Work(*map(int, work)) for work in works] for worker, works in away}
         for epoch, fresh, waiting in epochs:
-            known, its = self._epochs[epoch], list(_spans(out.pop(epoch, ())))
+            known, held_spans = self._epochs[epoch], list(_spans(out.pop(epoch, ())))
             known.fresh, known.waiting = int(fresh), sorted(_Piece(*map(int, piece)) for piece in waiting)
-            known.out = sum(stop - start for start, stop in its)
-            spans = [*known.done, *known.aside, *its, *_spans(piece[:2] for piece in known.waiting)]
+            known.out = sum(stop - start for start, stop in held_spans)
+            spans = [*known.done, *known.aside, *held_spans, *_spans(piece[:2] for piece in known.waiting)]
             every = Intervals(spans)
             # Every position must be in exactly one state, or examples would be lost or counted twice.
             if not sum(stop - start for start, stop in spans) == len(every) == every.end == fresh <= known.plan.size:

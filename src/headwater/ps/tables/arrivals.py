@@ -133,13 +133,13 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
     return np.concatenate(parts)
 
 
-def answer_rows(asked: Asked, found: NDArray[np.float32]) -> Frame:
+def answer_rows(asked: Asked, flat: NDArray[np.float32]) -> Frame:
     """Returns the answer to a lookup, given the rows that were found, in one flat array."""
     # Without encoding and pooling, the rows of all tables are adjacent in one array, which is sent without a copy.
     if flat_rows(asked.forms, asked.bags):
-        return Frame(kinds.DONE, (), [found])
+        return Frame(kinds.DONE, (), [flat])
     rows: list[Array] = []
-    parts = split_array(found, asked.element_counts())
+    parts = split_array(flat, asked.element_counts())
     for table, form, bags, part in zip(asked.tables, asked.forms, asked.parts, parts, strict=True):
         of_keys = part.reshape(-1, table.config.dim)
         rows.append(encode(of_keys if bags is None else pool_part(bags, of_keys), form))

@@ -120,7 +120,7 @@ class TableClient:
         self._find_table(name).rate = float(rate)
 
     def gather(self, present: Callable[[], Round], rank: int) -> None:
-        """Gathers all later updates in rounds of synchronous training; see `headwater.ps.tables.rounds`.
+        """Gathers this worker's later updates in rounds of synchronous training; see `headwater.ps.tables.rounds`.
 
         Args:
           present: returns the round of the values that this worker has read.
@@ -181,12 +181,13 @@ class TableClient:
             for name, array in zip(names, arrays, strict=True):
                 self._require_whole(name, array)
             flat = np.concatenate([array.reshape(-1) for array in arrays], dtype=np.int64, casting="unsafe")
-            # Gradients usually belong to the ids of the preceding lookup: comparing ids is cheaper than dividing them.
+            # Gradients usually belong to the ids of the preceding lookup. Comparing ids is cheaper than computing their
+            # distinct keys.
             last = self._looked_up
             if last is not None and last.are_same(names, shapes, flat, checks):
                 return last
-        found = self._looked_up = Ids(names, shapes, flat, checks, len(self._sessions.tasks))
-        return found
+        self._looked_up = Ids(names, shapes, flat, checks, len(self._sessions.tasks))
+        return self._looked_up
 
     def _require_whole(self, name: str, array: Array) -> None:
         if array.dtype.kind not in "iu" and array.size:
@@ -279,7 +280,7 @@ class TableClient:
         return answer.tensors[0]
 
     def rows(self, divided: Mapping[str, DividedIds], *, training: bool = True) -> dict[str, Reals]:
-        """Returns by table the rows of its distinct keys, or of its bags, in one round trip; see `look_up`."""
+        """Looks up, in one round trip, a row for each distinct key or each bag of several tables; see `look_up`."""
         if not divided:
             return {}
         names, parts = list(divided), list(divided.values())
@@ -387,19 +388,19 @@ class TableClient:
         strings = [self._tables[name].config.strings for name in batch.names]
         rates = [self._tables[name].rate for name in batch.names]
         named = self._named()
-        given = None if named is None else (*named, self._rank if number is None else number)
+        contribution = None if named is None else (*named, self._rank if number is None else number)
         frames: list[Frame | None] = []
         for task, more in enumerate(tensors):
             counts, sizes, keys = batch.keys(task, strings)
-            header = (self._updates, batch.names, rates, forms, bags, counts, sizes, given)
+            header = (self._updates, batch.names, rates, forms, bags, counts, sizes, contribution)
             frames.append(Frame(kinds.UPDATE, header, [*keys, *more]))
         self._sessions.exchange(frames)
 
     def push(self, divided: Mapping[str, DividedIds], sums: Mapping[str, Reals], number: int | None = None) -> None:
         """Applies one update to several tables, with one gradient for each distinct key or for each bag.
 
-        In a round, the gradients replace earlier gradients with the same ``number``. With None, the worker's own number
-        is used.
+        In a round, the gradients replace earlier gradients with the same ``number``. If ``number`` is None, it is this
+        worker's number.
 
         Raises:
           InvalidArgumentError: a gradient is not finite, or the number of gradients is wrong.
@@ -409,23 +410,23 @@ class TableClient:
         names, parts = list(divided), list(divided.values())
         forms = self._gradient_forms(names)
         pooled: list[bool] = []
-        brought: list[list[Reals]] = []
+        to_send: list[list[Reals]] = []
         for name, part, form in zip(names, parts, forms, strict=True):
-            dim, given = self._tables[name].config.dim, np.ascontiguousarray(sums[name], np.float32)
-            if given.shape != (len(part), dim):
+            dim, gradients = self._tables[name].config.dim, np.ascontiguousarray(sums[name], np.float32)
+            if gradients.shape != (len(part), dim):
                 raise InvalidArgumentError(
-                    f"{self._where(name)}: gradients have shape {given.shape}, not {(len(part), dim)}"
+                    f"{self._where(name)}: gradients have shape {gradients.shape}, not {(len(part), dim)}"
                 )
-            bad = int(all_finite(given))
+            bad = int(all_finite(gradients))
             # Check here and not on the ``ps``: no part of the update has been sent yet.
             if bad >= 0:
                 raise self._not_finite(name, f"bag {bad}" if part.bags is not None else f"key {int(part.words[bad])}")
             pooled.append(part.pools_on_server(form, dim))
-            brought.append(part.gradients(given, pooled[-1]))
+            to_send.append(part.gradients(gradients, pooled[-1]))
         bags = [part.pooling_code(of) for part, of in zip(parts, pooled, strict=True)]
         tensors = self._bag_tensors(parts, pooled)
         for task, more in enumerate(tensors):
-            mine = [each[task] for each in brought]
+            mine = [by_task[task] for by_task in to_send]
             if flat_rows(forms, bags):
                 more.append(np.concatenate([rows.reshape(-1) for rows in mine]))
             else:
@@ -435,8 +436,8 @@ class TableClient:
     # All rows ---------------------------------------------------------------------------------------------------------
 
     def all_rows(self, name: str) -> Generator[tuple[int, Words, Reals]]:
-        """Yields all rows, a shard of a ``ps`` at a time: the number of updates made by the ``ps``, words and values,
-        as `headwater.tables.Table.shard_records` returns them."""
+        """Yields all rows, one shard of a ``ps`` at a time, as (number of updates made by the ``ps``, words, values);
+        for words and values see `headwater.tables.Table.shard_records`."""
         self._find_table(name)
         self._apply_ended_rounds()
         for index, task in enumerate(self._sessions.tasks):
@@ -461,7 +462,7 @@ class TableClient:
         places = [np.flatnonzero(owner == task) for task in range(len(self._sessions.tasks))]
         for start in range(0, max(1, *map(len, places)), _STORED_ROWS):
             parts = [place[start : start + _STORED_ROWS] for place in places]
-            # Only the first frame has the step: when a ``ps`` receives it, it removes all other rows of the table.
+            # Only the first frame has the step: a ``ps`` that receives the step removes all earlier rows of the table.
             header = (name, None if start else step)
             self._sessions.exchange([Frame(kinds.WRITE_TABLE, header, [words[part], values[part]]) for part in parts])
 
@@ -470,7 +471,7 @@ class TableClient:
     def save(self, name: str, folder: files.Path, *, delta: bool = False) -> Save:
         """Saves a table: each ``ps`` writes its own part, then this worker commits the save.
 
-        All tasks must share the folder. One worker saves while the others train.
+        All tasks must share the folder. One worker saves while other workers train.
 
         Raises:
           FailedPreconditionError: a delta was requested, and a ``ps`` has no save to build on, or the latest save is
@@ -518,7 +519,7 @@ class TableClient:
         A full save deletes saves older than the previous full one.
 
         Args:
-          folder: as of `save`.
+          folder: see `save`.
         """
         opened = self._find_table(name)
         if opened.last_save is not None and 2 * opened.delta_bytes < opened.whole_bytes:

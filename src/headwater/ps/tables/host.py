@@ -279,8 +279,8 @@ class TableService:
                     self._apply_present_round(client, as_round(named), channel)
                 changes = self._changes(client, frame, asked.pairs, looks_up=True) if training else nullcontext()
                 with changes:
-                    found = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
-                return answer_rows(asked, found)
+                    rows = together.look_up(asked.tables, asked.words, asked.checks, asked.counts, training=training)
+                return answer_rows(asked, rows)
             case kinds.SETTLE, (int(), int()):
                 self._apply_present_round(client, as_round(frame.header), channel)
                 return Frame(kinds.DONE)
@@ -382,8 +382,8 @@ class TableService:
         def keys() -> list[tuple[Table, Keys]]:
             return [pair for asked, _, _ in over for pair in asked.admitted()]
 
-        if given := self.rounds.complete_round_gradients(named):
-            over.append(combine_gradients(given, self._table))
+        if contributions := self.rounds.complete_round_gradients(named):
+            over.append(combine_gradients(contributions, self._table))
         with self._changes(client, Frame(kinds.SETTLE, named), keys):
             for asked, gradients, rates in over:
                 self._update(asked, gradients, rates)

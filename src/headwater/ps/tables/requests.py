@@ -160,10 +160,10 @@ class DividedIds:
         if len(arrived) == 1 and self.bags is None:
             # The rows of a single task are the result already: avoid a copy.
             return arrived[0]
-        found = np.empty((len(self.words), dim), np.float32)
+        all_rows = np.empty((len(self.words), dim), np.float32)
         for place, rows in zip(self.places, arrived, strict=True):
-            found[place] = rows
-        return found if self.bags is None else self.pool(found)
+            all_rows[place] = rows
+        return all_rows if self.bags is None else self.pool(all_rows)
 
     def pool(self, rows: Reals) -> Reals:
         """Pools rows of the keys, [keys, dim], into rows of the bags, [bags, dim]."""

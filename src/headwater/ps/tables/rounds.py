@@ -82,13 +82,13 @@ class TableRounds:
       incarnation: the incarnation of the round. When a request names an incarnation that no request has named before,
         this becomes that incarnation.
       past: earlier values of ``incarnation``. A request that names one of these is outdated.
-      given: gradients by worker.
+      gradients: the gradients that each worker has sent in this round.
     """
 
     version: int = -1
     incarnation: int = 0
     past: set[int] = field(default_factory=set[int])
-    given: dict[Worker, RowGradients] = field(default_factory=dict[Worker, RowGradients])
+    gradients: dict[Worker, RowGradients] = field(default_factory=dict[Worker, RowGradients])
 
     def is_later(self, named: Round) -> bool:
         """Returns whether the named round follows the present one: its version is later, or its incarnation is new."""
@@ -104,7 +104,7 @@ class TableRounds:
         """
         ends = self.is_later(named) and named.version > self.version
         # Sort by worker: otherwise the last bits of the sums would depend on the order of arrival.
-        return [self.given[worker] for worker in sorted(self.given)] if ends else []
+        return [self.gradients[worker] for worker in sorted(self.gradients)] if ends else []
 
     def start(self, named: Round) -> None:
         """Begins the named round if it follows the present one. If its version differs, the present gradients are
@@ -112,7 +112,7 @@ class TableRounds:
         if not self.is_later(named):
             return
         if named.version != self.version:
-            self.given, self.version = {}, named.version
+            self.gradients, self.version = {}, named.version
         if named.incarnation != self.incarnation:
             self.past.add(self.incarnation)
             self.incarnation = named.incarnation
@@ -120,14 +120,16 @@ class TableRounds:
     def gather(self, named: Round, worker: Worker, gradients: RowGradients) -> None:
         """Stores gradients of the present round. Gradients of another version are too late, and are dropped."""
         if named.version == self.version:
-            self.given[worker] = gradients
+            self.gradients[worker] = gradients
 
     # State of a ps that a backup, or its next incarnation, receives -----------------------------------------------
 
     def to_parts(self) -> tuple[tuple[Any, ...], list[Array]]:
         """Returns the state as words for a header and tensors, three for each worker."""
-        contributions = [(worker, one.names, list(one.rates), list(one.counts)) for worker, one in self.given.items()]
-        tensors = [array for one in self.given.values() for array in (one.words, one.checks, one.gradients)]
+        contributions = [
+            (worker, one.names, list(one.rates), list(one.counts)) for worker, one in self.gradients.items()
+        ]
+        tensors = [array for one in self.gradients.values() for array in (one.words, one.checks, one.gradients)]
         return (self.version, self.incarnation, sorted(self.past), contributions), tensors
 
     @staticmethod
@@ -140,7 +142,7 @@ class TableRounds:
         try:
             version, incarnation, past, contributions = words
             arrays = iter(tensors)
-            given = {
+            gradients = {
                 int(worker): RowGradients(
                     names=names,
                     rates=rates,
@@ -151,7 +153,7 @@ class TableRounds:
                 )
                 for worker, names, rates, counts in contributions
             }
-            return TableRounds(version=int(version), incarnation=int(incarnation), past=set(past), given=given)
+            return TableRounds(version=int(version), incarnation=int(incarnation), past=set(past), gradients=gradients)
         except (TypeError, ValueError, StopIteration) as error:
             raise InvalidArgumentError(f"malformed gradients of a round: {str(words)[:80]}") from error
 
@@ -170,22 +172,22 @@ def as_round(word: object) -> Round:
 
 
 def combine_gradients(
-    given: Sequence[RowGradients], table_of: Callable[[str], Table]
+    contributions: Sequence[RowGradients], table_of: Callable[[str], Table]
 ) -> tuple[TableKeys, NDArray[np.float32], list[float | None]]:
     """Adds up the gradients of several workers.
 
     Args:
-      given: the gradients of each worker, in the order in which they are summed.
+      contributions: the gradients of each worker, in the order in which they are summed.
       table_of: returns the table with a name.
 
     Returns:
       The distinct keys of all tables; the sums of their gradients, in one flat array, as in `RowGradients`; and the new
       learning rate of each table, or None.
     """
-    names = list(dict.fromkeys(name for one in given for name in one.names))
+    names = list(dict.fromkeys(name for one in contributions for name in one.names))
     tables = [table_of(name) for name in names]
     by_table: dict[str, list[_OfTable]] = {name: [] for name in names}
-    for one in given:
+    for one in contributions:
         for name, part in _split(one, {table.name: table for table in tables}).items():
             by_table[name].append(part)
     summed = [_sum_by_key(by_table[table.name], table) for table in tables]

@@ -63,16 +63,16 @@ class TableTransfer:
         frames = [Frame(kinds.ROWS, header, numbers) for numbers in self._row_numbers(wanted)]
         answers = self._conversation.exchange(frames)
         parts: dict[int, list[tuple[int, Array]]] = {variable: [] for variable in wanted}
-        for index, (session, found, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
+        for index, (session, early_answer, frame) in enumerate(zip(self._sessions, answers, frames, strict=True)):
             # A read has no effect, so it can be repeated to a ps that was lost meanwhile.
-            answer = self._conversation.request_until_answered(index, frame) if found is None else found
+            answer = self._conversation.request_until_answered(index, frame) if early_answer is None else early_answer
             if len(answer.tensors) != len(session.tables):
                 raise bad_header(answer, session.task)
             for (_, block), rows in zip(session.tables, answer.tensors, strict=True):
                 dim = self._layout.variables[block.variable].shape[-1]
                 parts[block.variable].append((block.start, decode_rows(rows, dim)))
         self._conversation.rows_read += sum(len(numbers) for numbers in wanted.values())
-        return {variable: concatenate_parts(found) for variable, found in parts.items()}
+        return {variable: concatenate_parts(early_answer) for variable, early_answer in parts.items()}
 
     def _row_numbers(self, wanted: Mapping[int, Array]) -> list[list[Array]]:
         """Returns by ``ps``, for each of its tables, the wanted rows on it, counted from its first row."""

@@ -36,7 +36,7 @@ def test_an_epoch_is_handed_out_in_batches_and_is_over_when_all_is_applied() -> 
     assert book.record_gradient("b", [Work(0, 4, 8)])
     assert str(book) == "epoch 0: 0 of 10 examples done, 10 assigned, 0 waiting"
     applied = book.mark_applied()
-    assert [worker for worker, _ in applied.given] == ["a", "a", "b"]
+    assert [worker for worker, _ in applied.ranges] == ["a", "a", "b"]
     assert applied.over == [0]
     assert book.assign_range("a", 0, 0, plan()) is Nothing.OVER
     assert str(book) == "epoch 0 done"
@@ -306,7 +306,7 @@ class Cluster(RuleBasedStateMachine):
         self.mind: dict[str, list[Work]] = {worker: [] for worker in WORKERS}
         self.gathered: list[tuple[str, Work]] = []
         #: What each worker has given last.
-        self.given: dict[str, list[Work]] = {}
+        self.ranges: dict[str, list[Work]] = {}
         self.applied: list[Work] = []
         self.saved: tuple[bytes, int] = (self.book.to_bytes(), 0)
 
@@ -329,14 +329,14 @@ class Cluster(RuleBasedStateMachine):
                 self.book.return_dropped(worker, works)
             else:
                 self.gathered += [(worker, work) for work in works]
-            self.given[worker] = works
+            self.ranges[worker] = works
 
     @rule(fails=st.booleans())
     def update(self, fails: bool) -> None:
         if fails:
             self.book.return_gathered("it cannot be made")
         else:
-            assert sorted(self.book.mark_applied().given) == sorted(self.gathered)
+            assert sorted(self.book.mark_applied().ranges) == sorted(self.gathered)
             self.applied += [work for _, work in self.gathered]
         self.gathered = []
 
@@ -381,7 +381,7 @@ class Cluster(RuleBasedStateMachine):
         for worker, works in held.items():
             assert all(self.book.holds(worker, work) for work in works)
         for worker, work in self.gathered:
-            comes = worker in again and work in self.given[worker]
+            comes = worker in again and work in self.ranges[worker]
             assert self.book.holds(worker, work) == comes
             if comes:
                 self.mind[worker].insert(0, work)
