@@ -52,7 +52,7 @@ class Device(NamedTuple):
 @functools.lru_cache(maxsize=4096)
 def parse_device(name: str) -> Device:
     """Parses ``name``; raises ValueError if it is not a device name."""
-    found: dict[str, Any] = {}
+    fields: dict[str, Any] = {}
     for part in name.split("/"):
         key, *values = part.split(":")
         # Only the short spellings, such as ``/GPU:0``, are accepted in any case.
@@ -60,25 +60,25 @@ def parse_device(name: str) -> Device:
             case "", []:
                 continue
             case "job", [job]:
-                found["job"] = job
+                fields["job"] = job
             case "replica" | "task", [number]:
-                found[key] = _number(number, key, name)
+                fields[key] = _number(number, key, name)
             case "device", [device_type, number]:
-                _one_device(found, device_type, number, name)
+                _one_device(fields, device_type, number, name)
             case "cpu" | "gpu", []:
-                _one_device(found, key, "*", name)
+                _one_device(fields, key, "*", name)
             case "cpu" | "gpu", [number]:
-                _one_device(found, key, number, name)
+                _one_device(fields, key, number, name)
             case _:
                 raise ValueError(f"device name {name!r} has an unknown part {part!r}")
-    return Device(**found)
+    return Device(**fields)
 
 
-def _one_device(found: dict[str, object], device_type: str, number: str, name: str) -> None:
-    if "device_type" in found:
+def _one_device(fields: dict[str, object], device_type: str, number: str, name: str) -> None:
+    if "device_type" in fields:
         raise ValueError(f"device name {name!r} has more than one device")
-    found["device_type"] = _type(device_type)
-    found["device_index"] = None if number == "*" else _number(number, "device index", name)
+    fields["device_type"] = _type(device_type)
+    fields["device_index"] = None if number == "*" else _number(number, "device index", name)
 
 
 def _number(text: str, what: str, name: str) -> int:

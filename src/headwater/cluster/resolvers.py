@@ -183,9 +183,9 @@ class TFConfigClusterResolver(ClusterResolver):
         rpc_layer: str | None = None,
         environment: str | None = None,
     ) -> None:
-        found = self._read()
-        task = found.task if found else None
-        rest: Mapping[str, Any] = found.rest if found else {}
+        config = self._read()
+        task = config.task if config else None
+        rest: Mapping[str, Any] = config.rest if config else {}
         self.task_type: str | None = task_type if task_type is not None or task is None else task.job
         self.task_id: int | None = int(task_id) if task_id is not None else None if task is None else task.index
         self.rpc_layer: str | None = rpc_layer if rpc_layer is not None else str(rest.get("rpc_layer", "grpc"))
@@ -195,8 +195,8 @@ class TFConfigClusterResolver(ClusterResolver):
         return task_config_from_environment()
 
     def cluster_spec(self) -> ClusterSpec:
-        found = self._read()
-        return found.cluster if found else ClusterSpec({})
+        config = self._read()
+        return config.cluster if config else ClusterSpec({})
 
 
 class SlurmClusterResolver(ClusterResolver):
@@ -240,13 +240,13 @@ class SlurmClusterResolver(ClusterResolver):
                 "tasks_per_node", f"names {len(counts)} nodes, but the step has {len(nodes)}: {', '.join(nodes[:8])}"
             )
         places = [(node, local) for node, count in zip(nodes, counts, strict=True) for local in range(count)]
-        given = dict(jobs) if jobs is not None else {"worker": len(places)}
-        if sum(given.values()) != len(places):
-            raise ClusterConfigError("jobs", f"have {sum(given.values())} tasks, but the step has {len(places)}")
+        task_counts = dict(jobs) if jobs is not None else {"worker": len(places)}
+        if sum(task_counts.values()) != len(places):
+            raise ClusterConfigError("jobs", f"have {sum(task_counts.values())} tasks, but the step has {len(places)}")
         if self._rank >= len(places):
             raise ClusterConfigError("SLURM_PROCID", f"is {self._rank}, but the step has {len(places)} tasks")
         addresses = [f"{node}:{port_base + local}" for node, local in places]
-        tasks = [(job, index) for job, count in given.items() for index in range(count)]
+        tasks = [(job, index) for job, count in task_counts.items() for index in range(count)]
         spec: dict[str, list[str]] = {}
         for (job, _), address in zip(tasks, addresses, strict=True):
             spec.setdefault(job, []).append(address)
@@ -311,9 +311,9 @@ def expand_nodes(text: str) -> list[str]:
             if not low.isdigit() or (dash and not high.isdigit()):
                 raise ClusterConfigError("node list", f"has the malformed range {item!r}: {text!r}")
             numbers = range(int(low), int(high if dash else low) + 1)
-            for found in expand_nodes(tail) if tail else [""]:
+            for ending in expand_nodes(tail) if tail else [""]:
                 # Pad to the digits of the lower bound, whose leading zeros are part of the names.
-                names += [f"{head}{number:0{len(low)}d}{found}" for number in numbers]
+                names += [f"{head}{number:0{len(low)}d}{ending}" for number in numbers]
     return names
 
 
@@ -394,9 +394,9 @@ class KubernetesClusterResolver(ClusterResolver):
         for job, selectors in self._labels.items():
             addresses: list[str] = []
             for selector in selectors:
-                found = self._api().list_pod_for_all_namespaces(label_selector=selector)
+                pods = self._api().list_pod_for_all_namespaces(label_selector=selector)
                 # Sort the pods: each task resolves the cluster by itself, and all tasks must number the pods equally.
-                for pod in sorted(found.items, key=lambda item: item.metadata.name):
+                for pod in sorted(pods.items, key=lambda item: item.metadata.name):
                     if pod.status.phase != "Running":
                         raise RuntimeError(
                             f'Pod "{pod.metadata.name}" of job {job!r} is not running; phase: "{pod.status.phase}"'
@@ -454,12 +454,12 @@ class GCEClusterResolver(ClusterResolver):
         body = {"instanceState": "RUNNING"}
         request: Any = groups.listInstances(**self._group, instanceGroup=self._name, body=body, orderBy="name")
         while request is not None:  # one request for each page of the list
-            found: Any = request.execute()
-            for item in found.get("items", []):
+            response: Any = request.execute()
+            for item in response.get("items", []):
                 machine = str(item["instance"]).rpartition("/")[2]
                 about: Any = self._service.instances().get(**self._group, instance=machine).execute()
                 addresses.append(f"{about['networkInterfaces'][0]['networkIP']}:{self._port}")
-            request = groups.listInstances_next(previous_request=request, previous_response=found)
+            request = groups.listInstances_next(previous_request=request, previous_response=response)
         return ClusterSpec({self.task_type or "worker": sorted(addresses)})
 
 

@@ -130,11 +130,11 @@ def _tasks(job: object, tasks: object) -> dict[int, str]:
         by_index = dict(enumerate(cast("Sequence[Any]", tasks)))
     else:
         raise TypeError(f"the tasks of job {job!r} must be a list of addresses or a dict from indices to addresses")
-    found = {
+    addresses = {
         _index(job, index): strip_blanks(_text(address, f"address of task {index!r} of job {job!r}"))
         for index, address in by_index.items()
     }
-    return dict(sorted(found.items()))
+    return dict(sorted(addresses.items()))
 
 
 def _index(job: object, index: SupportsIndex) -> int:

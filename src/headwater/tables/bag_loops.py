@@ -47,39 +47,39 @@ def _roomy(needed: int, total: int, headroom: float) -> Any:
 def _fit(room: Words, needed: Any, total: int, headroom: float) -> Words:
     """Raises the numbers of places of all parts to at least ``needed``, as `headwater.graph.ops.routing.Capacities`;
     returns a copy, which another thread does not change."""
-    found, is_set, most = room.copy(), False, np.int64(0)
+    fitted, is_set, most = room.copy(), False, np.int64(0)
     for part in range(len(needed)):
-        is_set, most = is_set or found[part] != 0, max(most, needed[part])
+        is_set, most = is_set or fitted[part] != 0, max(most, needed[part])
     for part in range(len(needed)):
         if not is_set:
-            found[part] = _roomy(most, total, headroom)
-        if needed[part] > found[part]:
-            found[part] = _roomy(needed[part], total, headroom)
-        room[part] = found[part]
-    return found
+            fitted[part] = _roomy(most, total, headroom)
+        if needed[part] > fitted[part]:
+            fitted[part] = _roomy(needed[part], total, headroom)
+        room[part] = fitted[part]
+    return fitted
 
 
 @compiled
 def _kept_ids(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
     """Returns the position of the first id whose bag is out of order, or -1; for each id, whether it is kept; and for
     each bag, the number of kept ids."""
-    sizes, kept = np.zeros(max(bags, 0), np.int64), np.ones(len(ids), np.bool_)
+    sizes, is_used = np.zeros(max(bags, 0), np.int64), np.ones(len(ids), np.bool_)
     before = 0
     for i in range(len(ids)):
         bag = indices[i * rank]
         if safe:
-            kept[i] = ids[i] >= 0 and bag < bags and not (skips_weights and not weights[i] > np.float32(0))
-            if not kept[i]:
+            is_used[i] = ids[i] >= 0 and bag < bags and not (skips_weights and not weights[i] > np.float32(0))
+            if not is_used[i]:
                 continue
         if bag < before or bag >= bags:
-            return i, kept, sizes
+            return i, is_used, sizes
         before = 0 if safe else bag
         sizes[bag] += 1
-    return -1, kept, sizes
+    return -1, is_used, sizes
 
 
 @compiled
-def _requests(ids: Words, kept: Any, sizes: Words, by_ranges: bool) -> Any:
+def _requests(ids: Words, is_used: Any, sizes: Words, by_ranges: bool) -> Any:
     """Finds the distinct ids and their rows.
 
     Returns:
@@ -94,7 +94,7 @@ def _requests(ids: Words, kept: Any, sizes: Words, by_ranges: bool) -> Any:
     short, longer = all_rows // parts, all_rows % parts
     less = max(short, 1)
     for i in range(n):
-        if not kept[i]:
+        if not is_used[i]:
             continue
         key = ids[i]
         at = np.int64(mix(key) & U64(len(slots) - 1))
@@ -125,9 +125,9 @@ def divisors_of(of: Places, factors: Reals, sizes: Words, combiner: int, safe: b
       sizes: the number of ids in each bag, ``[bags]``.
       combiner: `SUM`, `MEAN`, or another number for ``sqrtn``.
     """
-    found = np.ones(len(sizes), np.float32)
+    divisors = np.ones(len(sizes), np.float32)
     if combiner == SUM:
-        return found
+        return divisors
     norms = sizes.astype(np.float64)
     if len(factors):
         norms[:] = 0
@@ -137,8 +137,8 @@ def divisors_of(of: Places, factors: Reals, sizes: Words, combiner: int, safe: b
                 norms[of[i]] += factor if combiner == MEAN else factor * factor
     for bag in range(len(sizes)):
         if sizes[bag] > 0 or (len(factors) and not safe):
-            found[bag] = norms[bag] if combiner == MEAN else np.sqrt(norms[bag])
-    return found
+            divisors[bag] = norms[bag] if combiner == MEAN else np.sqrt(norms[bag])
+    return divisors
 
 
 @compiled
@@ -188,7 +188,7 @@ def route_bags(
     layout = np.zeros((parts, 7), np.int64)
     if not safe:
         bags = indices[(n - 1) * rank] + 1 if n else 0
-    unordered, kept, in_bag = _kept_ids(ids, indices, rank, weights, bags, skips_weights, safe)
+    unordered, is_used, in_bag = _kept_ids(ids, indices, rank, weights, bags, skips_weights, safe)
     empty, total = np.empty(len(in_bag), np.int64), n
     if fills and unordered < 0:
         for bag in range(len(in_bag)):
@@ -197,7 +197,7 @@ def route_bags(
                 total += 1
     every, every_kept = np.full(total, default), np.ones(total, np.bool_)
     for i in range(n):
-        every[i], every_kept[i] = ids[i], kept[i]
+        every[i], every_kept[i] = ids[i], is_used[i]
     bad, numbers, owners, rows, counts = _requests(every, every_kept, sizes, by_ranges)
     if unordered >= 0 or bad >= 0:
         bags = total = 0
@@ -338,10 +338,10 @@ def join_bags(rows: Reals, places: Places, of: Places, factors: Reals, divisors:
     Returns:
       ``[bags * width]``.
     """
-    found = np.zeros(len(divisors) * width, np.float32)
-    _add(found, of, rows, places, width, factors)
-    _divide(found, divisors, width)
-    return found
+    pooled = np.zeros(len(divisors) * width, np.float32)
+    _add(pooled, of, rows, places, width, factors)
+    _divide(pooled, divisors, width)
+    return pooled
 
 
 @compiled
@@ -349,10 +349,10 @@ def split_bags(
     grad: Reals, places: Places, of: Places, factors: Reals, divisors: Reals, count: int, width: int
 ) -> Reals:
     """Returns the gradient of the ``rows`` of `join_bags`, ``[count * width]``, given the gradient of its result."""
-    found, shares = np.zeros(count * width, np.float32), grad.copy()
+    gradients, shares = np.zeros(count * width, np.float32), grad.copy()
     _divide(shares, divisors, width)
-    _add(found, places, shares, of, width, factors)
-    return found
+    _add(gradients, places, shares, of, width, factors)
+    return gradients
 
 
 @compiled
@@ -397,13 +397,13 @@ def gather_bags(
     Returns:
       ``[bags * width]``.
     """
-    found = np.zeros(len(counts) // widths[1] * width, np.float32)
+    pooled = np.zeros(len(counts) // widths[1] * width, np.float32)
     rows, bags = _decoded(numbers, counts, widths)
     last = len(params) // width - 1
     for i in range(len(rows)):
         rows[i] = min(max(routed[rows[i]], 0), last) if rows[i] < len(routed) else -1
-    _add(found, bags, params, rows, width, weights)
-    return found
+    _add(pooled, bags, params, rows, width, weights)
+    return pooled
 
 
 @compiled
@@ -412,7 +412,7 @@ def spread_bags(
 ) -> Reals:
     """Returns the gradient of the ``count`` rows requested from a part, ``[count * width]``, given the gradient of the
     result of `gather_bags`, to which the other arguments belong."""
-    found = np.zeros(count * width, np.float32)
+    gradients = np.zeros(count * width, np.float32)
     rows, bags = _decoded(numbers, counts, widths)
-    _add(found, rows, grad, bags, width, weights)
-    return found
+    _add(gradients, rows, grad, bags, width, weights)
+    return gradients

@@ -119,7 +119,7 @@ def _entry(function: Compiled, signature: Signature) -> Any:
     scope |= {name: getattr(instructions, name) for name in ("hold", "words_at", "doubles_at")}
     count = len(signature.arguments) + 1
     lines = ["def entry(frame):", f" words, reals = words_at(frame, {count}), doubles_at(frame, {count})"]
-    given: list[str] = []
+    arguments: list[str] = []
     for place, kind in enumerate(signature.arguments.values(), start=1):
         if kind.rank:
             scope[f"pointer_{kind.dtype}"] = instructions.pointer_to(_numba.from_dtype(kind.dtype))
@@ -134,15 +134,15 @@ def _entry(function: Compiled, signature: Signature) -> Any:
                 f" data{place} = array[{_DATA}]",
             ]
             sizes = "".join(f"shape{place}[{axis}], " for axis in range(kind.rank))
-            given.append(f"carray(pointer_{kind.dtype}(data{place}), ({sizes}))")
+            arguments.append(f"carray(pointer_{kind.dtype}(data{place}), ({sizes}))")
         elif kind.dtype == np.bool_:
-            given.append(f"words[{place}] != 0")
+            arguments.append(f"words[{place}] != 0")
         else:
-            given.append(f"np.{kind.dtype}({'reals' if kind.dtype.kind == 'f' else 'words'}[{place}])")
+            arguments.append(f"np.{kind.dtype}({'reals' if kind.dtype.kind == 'f' else 'words'}[{place}])")
     fields = len(signature.fields)
     lines += [
         f" out, real_out = words_at(words[0], {fields}), doubles_at(words[0], {fields})",
-        f" results = function({', '.join(given)})",
+        f" results = function({', '.join(arguments)})",
     ]
     places = {name: place for place, (name, _) in enumerate(signature.fields)}
     for number, kind in enumerate(signature.results):
@@ -161,17 +161,17 @@ def _entry(function: Compiled, signature: Signature) -> Any:
 def _require_results(function: Compiled, signature: Signature) -> None:
     """Raises TypeError if a function, which is compiled, does not return the types of its annotations."""
     arguments = tuple(_type_of(kind) for kind in signature.arguments.values())
-    found = _dispatcher_of(function).overloads[arguments].signature.return_type
-    types = list(found) if signature.is_tuple else [found] if signature.results else []
+    returned = _dispatcher_of(function).overloads[arguments].signature.return_type
+    types = list(returned) if signature.is_tuple else [returned] if signature.results else []
     expected = [_type_of_result(kind, each) for kind, each in zip(signature.results, types, strict=True)]
     if expected != types:
-        raise TypeError(f"{function.name} returns {found}, not {expected}")
+        raise TypeError(f"{function.name} returns {returned}, not {expected}")
 
 
-def _type_of_result(kind: Kind, found: Any) -> Any:
-    """Returns numba's type of a result; ``found`` for an integer, since each integer fits into a word."""
-    is_integer = not kind.rank and kind.dtype.kind in "iu" and isinstance(found, _numba.types.Integer)
-    return found if is_integer else _type_of(kind)
+def _type_of_result(kind: Kind, returned: Any) -> Any:
+    """Returns numba's type of a result; ``returned`` for an integer, since each integer fits into a word."""
+    is_integer = not kind.rank and kind.dtype.kind in "iu" and isinstance(returned, _numba.types.Integer)
+    return returned if is_integer else _type_of(kind)
 
 
 def _type_of(kind: Kind) -> Any:

@@ -279,11 +279,11 @@ def _caller(name: str, signature: Signature, address: int) -> Callable[..., Any]
             lines.append(f" if type({argument}) is not np.ndarray: {argument} = np.asarray({argument})")
         elif kind.dtype.kind != "f":
             lines.append(f" {argument} = {'bool' if kind.dtype == np.bool_ else 'index'}({argument})")
-    given = ", ".join(signature.arguments)
+    parameters = ", ".join(signature.arguments)
     lines += [" results = Results()"] if signature.results else []
     lines += [
-        f" status = run({'results' if signature.results else 'None'}, {given})",
-        f" if status: check({name!r}, arguments, status, ({given},))",
+        f" status = run({'results' if signature.results else 'None'}, {parameters})",
+        f" if status: check({name!r}, arguments, status, ({parameters},))",
     ]
     returned: list[str] = []
     for number, kind in enumerate(signature.results):
@@ -294,7 +294,7 @@ def _caller(name: str, signature: Signature, address: int) -> Callable[..., Any]
         else:
             returned.append(f"bool({result})" if kind.dtype == np.bool_ else result)
     lines.append(f" return {', '.join(returned) + ',' * (signature.is_tuple and len(returned) == 1)}")
-    exec(f"def {name}({given}):\n" + "\n".join(lines), values)
+    exec(f"def {name}({parameters}):\n" + "\n".join(lines), values)
     return values[name]
 
 

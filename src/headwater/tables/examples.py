@@ -79,7 +79,7 @@ def columns_of(
         rates[full] *= 2
     if full == _MALFORMED:
         return None
-    found: dict[str, Column] = {}
+    columns: dict[str, Column] = {}
     for each, (first, _, end, place, least, most, _), name in zip(counts.T, places.tolist(), wanted, strict=True):
         values = (
             _texts(joined, bounds[first:end] - data)
@@ -87,8 +87,8 @@ def columns_of(
             else arrays[wanted[name]][first:end]
         )
         pairs = indices[place : place + end - first] if place >= 0 else None
-        found[name] = Column(values, each, least if n else 0, most, pairs)
-    return found
+        columns[name] = Column(values, each, least if n else 0, most, pairs)
+    return columns
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

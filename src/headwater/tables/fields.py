@@ -19,7 +19,7 @@ SHIFT: Final = 10
 META: Final = 11
 VALUES: Final = 12
 COLD: Final = 13
-#: Rows below this one are in memory, the others in a file.
+#: Rows below this one are in memory, all further rows in a file.
 HOT: Final = 14
 #: Number of rows ever used; rows for which there is memory; first free row below ROWS, or -1; rows in use.
 ROWS: Final = 15

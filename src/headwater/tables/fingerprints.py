@@ -122,19 +122,19 @@ def _fingerprint(data: Bytes, at: int, size: int) -> np.uint64:
 
 
 @compiled
-def of_texts(data: Bytes, ends: Words, found: NDArray[np.uint64]) -> None:
+def of_texts(data: Bytes, ends: Words, fingerprints: NDArray[np.uint64]) -> None:
     """Computes the fingerprint of each string; strings longer than `LONGEST` are skipped.
 
     Args:
       data: the concatenated strings.
       ends: the end of each string, ``[n]``.
-      found: receives the fingerprints, ``[n]``.
+      fingerprints: receives the fingerprints, ``[n]``.
     """
     at = 0
     for row in range(len(ends)):
         end = ends[row]
         if end - at <= LONGEST:
-            found[row] = _fingerprint(data, at, end - at)
+            fingerprints[row] = _fingerprint(data, at, end - at)
         at = end
 
 
@@ -142,12 +142,12 @@ def of_texts(data: Bytes, ends: Words, found: NDArray[np.uint64]) -> None:
 def buckets_of_numbers(numbers: Words, buckets: int) -> Words:
     """Returns the fingerprint of each number's decimal digits, modulo ``buckets``."""
     digits = np.empty(_DIGITS + _WORD, np.uint8)
-    found = np.empty(len(numbers), np.int64)
+    chosen = np.empty(len(numbers), np.int64)
     for row in range(len(numbers)):
         number = numbers[row]
         if 0 <= number < 100_000_000:
             text, size = _short_decimal(U64(number))
-            found[row] = np.int64(_short_fingerprint(text, size) % U64(buckets))
+            chosen[row] = np.int64(_short_fingerprint(text, size) % U64(buckets))
             continue
         rest = U64(number) if number >= 0 else U64(0) - U64(number)
         at = _DIGITS
@@ -160,5 +160,5 @@ def buckets_of_numbers(numbers: Words, buckets: int) -> Words:
         if number < 0:
             at -= 1
             digits[at] = 45
-        found[row] = np.int64(_fingerprint(digits, at, _DIGITS - at) % U64(buckets))
-    return found
+        chosen[row] = np.int64(_fingerprint(digits, at, _DIGITS - at) % U64(buckets))
+    return chosen

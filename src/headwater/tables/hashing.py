@@ -59,10 +59,10 @@ def owner_of(key: int, tasks: int) -> Any:
 @compiled
 def owners(keys: Words, tasks: int) -> Words:
     """Returns the task, of ``tasks``, that owns each key."""
-    found = np.empty(len(keys), np.int64)
+    tasks_of_keys = np.empty(len(keys), np.int64)
     for i in range(len(keys)):
-        found[i] = owner_of(keys[i], tasks)
-    return found
+        tasks_of_keys[i] = owner_of(keys[i], tasks)
+    return tasks_of_keys
 
 
 @compiled

@@ -165,8 +165,8 @@ def _exchange(typing: object, pointer: object, old: object, new: object) -> Any:
     """Replaces ``old`` by ``new`` atomically; returns whether ``old`` was there (compare and exchange)."""
 
     def generate(context: object, builder: Any, signature: object, arguments: Any) -> Any:
-        found = builder.cmpxchg(*arguments, ordering="acq_rel", failordering="acquire")
-        return builder.extract_value(found, 1)
+        result = builder.cmpxchg(*arguments, ordering="acq_rel", failordering="acquire")
+        return builder.extract_value(result, 1)
 
     return _types.boolean(pointer, _types.int64, _types.int64), generate
 
@@ -315,9 +315,9 @@ def copy_numbers(to: int, source: int, count: int) -> None:
     whole = count - count % 8
     for j in range(0, whole, 8):
         _copy_eight(to + _REAL_BYTES * j, source + _REAL_BYTES * j)
-    into, given = numbers_at(to, count), numbers_at(source, count)
+    into, values = numbers_at(to, count), numbers_at(source, count)
     for j in range(whole, count):
-        into[j] = given[j]
+        into[j] = values[j]
 
 
 @inlined
@@ -326,9 +326,9 @@ def add_reals(to: int, source: int, count: int) -> None:
     whole = count - count % 8
     for j in range(0, whole, 8):
         _add_eight(to + _REAL_BYTES * j, source + _REAL_BYTES * j)
-    into, given = reals_at(to, count), reals_at(source, count)
+    into, values = reals_at(to, count), reals_at(source, count)
     for j in range(whole, count):
-        into[j] += given[j]
+        into[j] += values[j]
 
 
 @inlined

@@ -23,14 +23,14 @@ def pool(rows: Matrix[np.float32], inverse: Words, offsets: Words, weights: Real
     """
     bags, dim = len(offsets) - 1, rows.shape[1]
     out = np.zeros((bags, dim), np.float32)
-    sums, given = reals_at(out.ctypes.data, out.size), reals_at(rows.ctypes.data, rows.size)
+    sums, values = reals_at(out.ctypes.data, out.size), reals_at(rows.ctypes.data, rows.size)
     for bag in range(bags):
         divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
         for i in range(offsets[bag], offsets[bag + 1]):
             weight = (weights[i] if len(weights) > 0 else np.float32(1.0)) / divisor
             into, start = U64(bag * dim), U64(inverse[i] * dim)  # unsigned, as in `headwater.tables.row_loops`
             for j in range(U64(dim)):
-                sums[into + j] += weight * given[start + j]
+                sums[into + j] += weight * values[start + j]
     return out
 
 
@@ -41,14 +41,14 @@ def pool_gradients(
     """Returns the gradients of ``count`` distinct rows, [count, dim], from the gradients of their bags, [bags, dim]."""
     dim = gradients.shape[1]
     total = np.zeros((count, dim), np.float32)
-    sums, given = reals_at(total.ctypes.data, total.size), reals_at(gradients.ctypes.data, gradients.size)
+    sums, values = reals_at(total.ctypes.data, total.size), reals_at(gradients.ctypes.data, gradients.size)
     for bag in range(len(offsets) - 1):
         divisor = _divisor(offsets[bag], offsets[bag + 1], weights, kind)
         for i in range(offsets[bag], offsets[bag + 1]):
             weight = (weights[i] if len(weights) > 0 else np.float32(1.0)) / divisor
             into, start = U64(inverse[i] * dim), U64(bag * dim)
             for j in range(U64(dim)):
-                sums[into + j] += weight * given[start + j]
+                sums[into + j] += weight * values[start + j]
     return total
 
 

@@ -65,7 +65,7 @@ def route(
             if slots[at] >= 0:
                 places[i] = placed[slots[at]]
                 continue
-            # The first `longer` ranges have `short + 1` rows, the others `short`. Each of the two groups of ranges has
+            # The first `longer` ranges have `short + 1` rows, later ranges `short`. Each of the two groups of ranges has
             # its own formula for the part. The maximum of both is the part, because the formula of the other group
             # never gives a higher number.
             if by_ranges[lookup]:

@@ -86,16 +86,16 @@ class RowEvictor:
     def _least_used(self, s: int, count: int) -> Words:
         """Returns the first rows of a shard's ranking that were not used since the ranking was made."""
         rows, uses = self._ranked[s]
-        found: list[Words] = []
+        chosen: list[Words] = []
         while count and len(rows):
             # If a row was used or freed after the ranking, its use word has changed and its rank is outdated: skip it.
             next_rows, next_uses = rows[-count:].astype(np.int64), uses[-count:]
             rows, uses = rows[:-count], uses[:-count]
             as_before = next_rows[_use(*self._shards.uses_of(s, next_rows)) == next_uses]
-            found.append(as_before[::-1])
+            chosen.append(as_before[::-1])
             count -= len(as_before)
         self._ranked[s] = rows, uses
-        return np.concatenate(found) if found else np.empty(0, np.int64)
+        return np.concatenate(chosen) if chosen else np.empty(0, np.int64)
 
 
 def _use(counts: Words, steps: Words) -> Words:

@@ -82,10 +82,10 @@ def share_segments(
       grad: the gradient of the sums: ``count`` rows of ``width`` numbers, one after the other.
       count, width, chosen, segments, rows, power: as for `sum_segments`.
     """
-    found, sizes = np.zeros(rows * width, np.float32), np.zeros(count, np.int64)
+    shares, sizes = np.zeros(rows * width, np.float32), np.zeros(count, np.int64)
     for i in range(len(segments)):
         if segments[i] < 0 or segments[i] >= count or chosen[i] < 0 or chosen[i] >= rows:
-            return False, found
+            return False, shares
         sizes[segments[i]] += 1
     factors = np.ones(count, np.float32)
     if power != 0:
@@ -96,8 +96,8 @@ def share_segments(
     for i in range(len(segments)):
         into, start, factor = U64(chosen[i] * width), U64(segments[i] * width), factors[segments[i]]
         for j in range(U64(width)):
-            found[into + j] += grad[start + j] * factor
-    return True, found
+            shares[into + j] += grad[start + j] * factor
+    return True, shares
 
 
 @compiled
@@ -225,14 +225,14 @@ def distinct_bags(
             row = indices[2 * i]
             ordered[sizes[row]], bags[sizes[row]] = ids[i], row
             sizes[row] += 1
-    found, numbers = _numbered(ordered)
+    distinct, numbers = _numbered(ordered)
     if not fills:
-        kept = 0
+        count = 0
         for i in range(len(bags)):
-            numbers[kept], bags[kept] = numbers[i], bags[i]
-            kept += not empty[bags[i]]
-        numbers, bags = numbers[:kept], bags[:kept]
-    return found, numbers, bags, empty, -1
+            numbers[count], bags[count] = numbers[i], bags[i]
+            count += not empty[bags[i]]
+        numbers, bags = numbers[:count], bags[:count]
+    return distinct, numbers, bags, empty, -1
 
 
 @compiled
@@ -240,14 +240,14 @@ def _numbered(ids: Words) -> tuple[Words, NDArray[np.int32]]:
     """Returns the distinct ids in order of first occurrence, and the number of each id among these, int32."""
     size = slots_for(len(ids))
     slots = np.full(size, -1, np.int32)
-    found, numbers = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
+    distinct, numbers = np.empty(len(ids), np.int64), np.empty(len(ids), np.int32)
     count = 0
     for i in range(len(ids)):
         at = np.int64(mix(ids[i]) & U64(size - 1))
-        while slots[at] >= 0 and found[slots[at]] != ids[i]:
+        while slots[at] >= 0 and distinct[slots[at]] != ids[i]:
             at = (at + 1) & (size - 1)
         if slots[at] < 0:
-            slots[at], found[count] = count, ids[i]
+            slots[at], distinct[count] = count, ids[i]
             count += 1
         numbers[i] = slots[at]
-    return found[:count].copy(), numbers
+    return distinct[:count].copy(), numbers

@@ -275,7 +275,7 @@ def read_gone(d: Words) -> Matrix[np.int64]:
 @compiled
 def rows_of(directory: Matrix[np.int64], s: int, shape: Words, keys: Words, checks: Words) -> Words:
     """Returns the rows of keys in a locked shard; missing keys are skipped."""
-    found = np.empty(len(keys), np.int64)
+    rows = np.empty(len(keys), np.int64)
     count = 0
     words = shape[WORDS]
     d = directory[s]
@@ -284,6 +284,6 @@ def rows_of(directory: Matrix[np.int64], s: int, shape: Words, keys: Words, chec
         if shard_of(hashed, shape[SHARDS]) == s:
             at = find(d, words, hashed, keys[i], checks[i] if words == 3 else 0)
             if at >= 0:
-                found[count] = row_in(d, at)
+                rows[count] = row_in(d, at)
                 count += 1
-    return found[:count].copy()
+    return rows[:count].copy()

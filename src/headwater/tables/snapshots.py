@@ -183,7 +183,7 @@ def commit_parts(
     base: int | None,
 ) -> Save:
     """Completes a save of a table on other tasks, given its name and configuration, whose parts were written."""
-    made = Save(
+    save = Save(
         table=table,
         number=number,
         base=base,
@@ -193,8 +193,8 @@ def commit_parts(
         step=tuple(steps),
         parts=tuple(parts),
     )
-    checked_json.write(_save_path(folder, table, number), asdict(made), indent=1)
-    return made
+    checked_json.write(_save_path(folder, table, number), asdict(save), indent=1)
+    return save
 
 
 def remove_saves(folder: files.Path, table: str, *, before: int) -> None:
@@ -224,14 +224,14 @@ def saves(folder: files.Path, table: str | None = None) -> list[Save]:
     """
     if not files.isdir(folder):
         return []
-    found: list[Save] = []
+    all_saves: list[Save] = []
     for name in sorted(files.listdir(folder)):
         if not re.fullmatch(r".+\.\d{6,}\.json", name):
             continue
         if table is not None and name.rsplit(".", 2)[0] != _file_name(table):
             continue
-        found.append(_read_save(os.path.join(files.as_path(folder), name)))
-    return sorted(found, key=lambda one: (one.table, one.number))
+        all_saves.append(_read_save(os.path.join(files.as_path(folder), name)))
+    return sorted(all_saves, key=lambda one: (one.table, one.number))
 
 
 def _read_save(path: str) -> Save:
@@ -263,13 +263,13 @@ def chain(folder: files.Path, table: str, number: int | None = None) -> list[Sav
     if not known:
         raise NotFoundError(f"{files.as_path(folder)} holds no save of table {table!r}")
     at: int | None = max(known) if number is None else number
-    found: list[Save] = []
+    newest_first: list[Save] = []
     while at is not None:
         if at not in known:
             raise NotFoundError(f"{files.as_path(folder)} holds no save {at} of table {table!r}")
-        found.append(known[at])
+        newest_first.append(known[at])
         at = known[at].base
-    return found[::-1]
+    return newest_first[::-1]
 
 
 def delete_older(folder: files.Path, table: str) -> None:

@@ -574,7 +574,7 @@ class Table:
 
     def hottest(self, count: int) -> list[tuple[int, int]]:
         """Returns the most used keys with their numbers of uses, most used first."""
-        found: list[tuple[int, int]] = []
+        uses_of_keys: list[tuple[int, int]] = []
         with self.gate.shared():
             self.require_open()
             for s in range(len(self.shards)):
@@ -582,5 +582,5 @@ class Table:
                     meta = shard_kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
                 counts = (meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK
                 best = np.argsort(-counts, kind="stable")[:count]
-                found += [(int(meta[row, 0]), int(counts[row])) for row in best if counts[row]]
-        return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:count]
+                uses_of_keys += [(int(meta[row, 0]), int(counts[row])) for row in best if counts[row]]
+        return sorted(uses_of_keys, key=lambda pair: (-pair[1], pair[0]))[:count]

@@ -138,12 +138,12 @@ def _gather_or_zeros(frame: int) -> int:
 @compiled
 def _change_rows(frame: int, width: int, change: Any) -> None:
     """Calls ``change`` for each index in order, with that row of the result and the row of values."""
-    places, given, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
+    places, values, target = _argument(frame, 1), _argument(frame, 2), _result(frame, 0)
     length, count = _length(target), _length(places)
     indices, row_bytes = words_at(places[_DATA], count), _NUMBER_BYTES * width
     for i in range(count):
         if 0 <= indices[i] < length:
-            change(target[_DATA] + indices[i] * row_bytes, given[_DATA] + i * row_bytes, width)
+            change(target[_DATA] + indices[i] * row_bytes, values[_DATA] + i * row_bytes, width)
 
 
 @Callback
@@ -170,13 +170,13 @@ def _sum_rows(frame: int) -> int:
     """
     if _asks_for_version(frame):
         return 0
-    given, places = _argument(frame, 0), _argument(frame, 1)
-    width, count = _elements_of_row(given), _length(places)
-    rows, sums, row_bytes = given[_DATA], _result(frame, 0)[_DATA], _NUMBER_BYTES * width
+    gradients, places = _argument(frame, 0), _argument(frame, 1)
+    width, count = _elements_of_row(gradients), _length(places)
+    rows, sums, row_bytes = gradients[_DATA], _result(frame, 0)[_DATA], _NUMBER_BYTES * width
     indices, distinct = words_at(places[_DATA], count), words_at(_result(frame, 1)[_DATA], count)
     size = slots_for(count)
     slots = np.full(size, -1, np.int32)
-    found = 0
+    distinct_count = 0
     for i in range(count):
         index, source = indices[i], rows + i * row_bytes
         at = np.int64(mix(index) & U64(size - 1))
@@ -185,11 +185,11 @@ def _sum_rows(frame: int) -> int:
         if slots[at] >= 0:
             add_reals(sums + slots[at] * row_bytes, source, width)
         else:
-            copy_numbers(sums + found * row_bytes, source, width)
-            slots[at], distinct[found] = found, index
-            found += 1
-    distinct[found:] = _MAX_INT64
-    numbers_at(sums, count * width)[found * width :] = 0
+            copy_numbers(sums + distinct_count * row_bytes, source, width)
+            slots[at], distinct[distinct_count] = distinct_count, index
+            distinct_count += 1
+    distinct[distinct_count:] = _MAX_INT64
+    numbers_at(sums, count * width)[distinct_count * width :] = 0
     return 0
 
 
@@ -198,7 +198,7 @@ def _adagrad(frame: int) -> int:
     """``rows, squares, rate, gradients, indices -> rows, squares``: an update by Adagrad, in place."""
     if _asks_for_version(frame):
         return 0
-    given, places = _argument(frame, 3), _argument(frame, 4)
+    gradients, places = _argument(frame, 3), _argument(frame, 4)
     target, state = _result(frame, 0), _result(frame, 1)
     width, length, count = _elements_of_row(target), _length(target), _length(places)
     rate = reals_at(_argument(frame, 2)[_DATA], 1)[0]
@@ -209,7 +209,7 @@ def _adagrad(frame: int) -> int:
             prefetch(state[_DATA] + indices[i + _AHEAD] * row_bytes)
         if 0 <= indices[i] < length:
             at = indices[i] * row_bytes
-            adagrad_reals(target[_DATA] + at, state[_DATA] + at, given[_DATA] + i * row_bytes, rate, width)
+            adagrad_reals(target[_DATA] + at, state[_DATA] + at, gradients[_DATA] + i * row_bytes, rate, width)
     return 0
 
 

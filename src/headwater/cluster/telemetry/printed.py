@@ -54,10 +54,10 @@ def compile_pattern(pattern: str) -> re.Pattern[str]:
 
 def read_with(pattern: re.Pattern[str], line: str) -> PrintedProgress | None:
     """Searches ``line`` with ``pattern``; returns None if it does not match, or its groups hold no numbers."""
-    found = pattern.search(line, 0, _MAX_SEARCHED)
-    if found is None:
+    match = pattern.search(line, 0, _MAX_SEARCHED)
+    if match is None:
         return None
-    groups = found.groupdict()
+    groups = match.groupdict()
     step, loss = _number(groups.get("step")), _number(groups.get("loss"))
     if step is None and loss is None:
         return None
@@ -94,12 +94,12 @@ class TaskProgress:
 
     def line(self, line: str) -> bool:
         """Adds a printed line of the task; returns whether the progress changed."""
-        found = read_line(line) if self._pattern is None else read_with(self._pattern, line)
-        if found is None:
+        progress = read_line(line) if self._pattern is None else read_with(self._pattern, line)
+        if progress is None:
             return False
         before = self.progress
-        step = before.step if self._steps_reported or found.step is None else found.step
-        loss = before.loss if self._losses_reported or found.loss is None else found.loss
+        step = before.step if self._steps_reported or progress.step is None else progress.step
+        loss = before.loss if self._losses_reported or progress.loss is None else progress.loss
         self.progress: Progress = replace(before, step=step, loss=loss)
         return self.progress != before
 

@@ -221,8 +221,8 @@ class ProgressReporter:
 def _metrics(value: object) -> dict[str, float]:
     if not isinstance(value, dict):
         return {}
-    found = {name[:_MAX_NAME]: _number(amount) for name, amount in cast("JsonObject", value).items()}
-    return {name: amount for name, amount in list(found.items())[:MAX_METRICS] if amount is not None}
+    metrics = {name[:_MAX_NAME]: _number(amount) for name, amount in cast("JsonObject", value).items()}
+    return {name: amount for name, amount in list(metrics.items())[:MAX_METRICS] if amount is not None}
 
 
 def _number(value: object) -> float | None:

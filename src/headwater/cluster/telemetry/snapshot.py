@@ -279,12 +279,12 @@ def rates(before: Snapshot, after: Snapshot) -> Rates:
 
 def total_traffic(channels: Sequence[tuple[str, int, int]]) -> tuple[PeerTraffic, ...]:
     """Sums (peer, sent, received) by peer, in the order of names."""
-    found: dict[str, list[int]] = {}
+    sums_of: dict[str, list[int]] = {}
     for peer, sent, received in channels:
-        sums = found.setdefault(peer, [0, 0, 0])
+        sums = sums_of.setdefault(peer, [0, 0, 0])
         for index, amount in enumerate((1, sent, received)):
             sums[index] += amount
     return tuple(
         PeerTraffic(peer=peer, channels=count, sent=sent, received=received)
-        for peer, (count, sent, received) in sorted(found.items())
+        for peer, (count, sent, received) in sorted(sums_of.items())
     )

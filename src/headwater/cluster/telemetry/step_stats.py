@@ -89,8 +89,8 @@ class StepTrace:
         """Returns the activities as a ``StepStats`` message, by device, in the order of their start times."""
         devices: JsonObject = {}
         with self._lock:
-            found = sorted(self._activities, key=lambda activity: activity.start_us)
-            for activity in found:
+            activities = sorted(self._activities, key=lambda activity: activity.start_us)
+            for activity in activities:
                 if activity.device not in devices:
                     devices[activity.device] = step_stats_pb2.DeviceStepStats(device=activity.device)
                 _fill(devices[activity.device].node_stats.add(), activity)

@@ -27,13 +27,13 @@ def table_metrics(before: Snapshot | None, now: Snapshot) -> dict[str, float]:
         groups = {f"table {_short(load.name)}": [load] for load in loads}
     seconds = now.at - before.at if before is not None else 0.0
     known = {load.name: load for load in before.tables} if before is not None else {}
-    found: dict[str, float] = {}
+    metrics: dict[str, float] = {}
     for name, group in groups.items():
-        found |= {f"{name}: {what}": value for what, value in _numbers(group).items()}
+        metrics |= {f"{name}: {what}": value for what, value in _numbers(group).items()}
         if seconds > 0:
             earlier = [known.get(load.name, TableLoad(name=load.name)) for load in group]
-            found[f"{name}: rows looked up/s"] = (_lookups(group) - _lookups(earlier)) / seconds
-    return found
+            metrics[f"{name}: rows looked up/s"] = (_lookups(group) - _lookups(earlier)) / seconds
+    return metrics
 
 
 def _short(name: str) -> str:

@@ -82,11 +82,11 @@ def activity_of(before: Snapshot | None, now: Snapshot) -> TaskActivity:
 
 
 def _by_label(traffic: Mapping[str, tuple[float, float]]) -> dict[str, tuple[float, float]]:
-    found: dict[str, tuple[float, float]] = {}
+    sums: dict[str, tuple[float, float]] = {}
     for peer, (sent, received) in traffic.items():
         match = _TASK.search(peer)
         if match is not None:
             label = f"{match[1]}-{match[2]}"
-            known = found.get(label, (0.0, 0.0))
-            found[label] = known[0] + sent, known[1] + received
-    return found
+            known = sums.get(label, (0.0, 0.0))
+            sums[label] = known[0] + sent, known[1] + received
+    return sums

@@ -68,11 +68,11 @@ def _events(devices: Sequence[Any]) -> Iterator[JsonObject]:
 
 def _parts(stats: Any) -> tuple[str, str, list[str]]:
     """Returns the name, type and inputs of the operation of a ``NodeExecStats``."""
-    found = _LABEL.fullmatch(stats.timeline_label)
-    if found is None:
+    match = _LABEL.fullmatch(stats.timeline_label)
+    if match is None:
         return stats.node_name, stats.node_name, []
-    inputs = [each for each in found["inputs"].split(", ") if each]
-    return found["name"], found["type"], inputs
+    inputs = [each for each in match["inputs"].split(", ") if each]
+    return match["name"], match["type"], inputs
 
 
 def _arrows(events: Sequence[JsonObject]) -> Iterator[JsonObject]:

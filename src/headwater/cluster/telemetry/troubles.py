@@ -69,19 +69,19 @@ class Troubles:
     def record_success(self, what: str) -> None:
         """Records that ``what`` was written. If the previous attempt to write it had failed, logs the success."""
         with self._lock:
-            found = self._known.get(what)
-            if found is None or not found[0].message:
+            trouble_and_time = self._known.get(what)
+            if trouble_and_time is None or not trouble_and_time[0].message:
                 return
-            self._known[what] = replace(found[0], message=""), found[1]
-            seconds = self._clock() - found[1]
+            self._known[what] = replace(trouble_and_time[0], message=""), trouble_and_time[1]
+            seconds = self._clock() - trouble_and_time[1]
         _logger.warning("%s: written again, after %.0f s", what, seconds)
 
     def all_failures(self) -> tuple[Trouble, ...]:
         """Returns all failures of this process, current ones first."""
         with self._lock:
             at = self._clock()
-            found = [replace(one, seconds=at - since if one.message else 0.0) for one, since in self._known.values()]
-        return tuple(sorted(found, key=lambda one: (not one.message, one.what)))
+            troubles = [replace(one, seconds=at - since if one.message else 0.0) for one, since in self._known.values()]
+        return tuple(sorted(troubles, key=lambda one: (not one.message, one.what)))
 
     @contextmanager
     def record_full_disk(self, what: str, then: str) -> Generator[None]:

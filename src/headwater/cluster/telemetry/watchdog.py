@@ -168,13 +168,13 @@ class ProgressWatchdog:
         """
         now = self._clock()
         with self._lock:
-            found = {one.worker: one for one in self._progress(now)}
-            late = {name for name in found if self._late(name, now)}
-            said = [text for name in found if (text := self._resume_message(name))]
-            behind = sorted(name for name in late if found[name].behind)
-            others = [found[name] for name in found if name not in late]
+            progress_of = {one.worker: one for one in self._progress(now)}
+            late = {name for name in progress_of if self._late(name, now)}
+            said = [text for name in progress_of if (text := self._resume_message(name))]
+            behind = sorted(name for name in late if progress_of[name].behind)
+            others = [progress_of[name] for name in progress_of if name not in late]
             said += [
-                f"{name} is behind: {_place(found[name])}{_state_of_others(others)}"
+                f"{name} is behind: {_place(progress_of[name])}{_state_of_others(others)}"
                 for name in behind
                 if self._should_report(name, now)
             ]
@@ -182,7 +182,9 @@ class ProgressWatchdog:
             # distinguish these cases, so report all late workers.
             idle = sorted(late.difference(behind))
             if [name for name in idle if self._should_report(name, now)]:
-                said.append("no worker makes steps: " + "; ".join(f"{name}: {_place(found[name])}" for name in idle))
+                said.append(
+                    "no worker makes steps: " + "; ".join(f"{name}: {_place(progress_of[name])}" for name in idle)
+                )
             return said
 
     def _forget(self, worker: str, session: str) -> None:
@@ -201,7 +203,7 @@ class ProgressWatchdog:
         for name, session in over:
             self._forget(name, session)
         training = {name: known for name, known in sorted(self._workers.items()) if known.trains()}
-        found: list[WorkerProgress] = []
+        progress: list[WorkerProgress] = []
         for name, known in training.items():
             late = self._late(name, now)
             others = [other for its, other in training.items() if its != name]
@@ -210,7 +212,7 @@ class ProgressWatchdog:
             go_on = any(
                 other.last_step_time() - known.last_step_time() >= limit or other.waits_for() for other in others
             )
-            found.append(
+            progress.append(
                 WorkerProgress(
                     worker=name,
                     steps=known.steps,
@@ -220,7 +222,7 @@ class ProgressWatchdog:
                     behind=late and (go_on or not others),
                 )
             )
-        return tuple(found)
+        return tuple(progress)
 
     def _limit(self, known: _Worker) -> float:
         return max(self._least_s, _FACTOR * known.usual_s)

@@ -65,12 +65,12 @@ def diagnose(address: str, *, timeout_s: float = 5.0, security: Security | None 
 
 
 def _explain(address: str, place: Address, failure: ConnectFailure) -> Diagnosis:
-    problem, found = failure.detail, ""
+    problem, holders = failure.detail, ""
     if failure.problem in (Problem.NOT_HEADWATER, Problem.SILENT, Problem.CLOSED, Problem.CERTIFICATE):
-        found = " and ".join(str(holder) for holder in holders_of_port(place.port)) if _is_here(place) else ""
-        if found:
-            problem = f"{problem}; the port is held by {found}"
-    return Diagnosis(address=address, ok=False, found=found, problem=problem, hint=failure.hint)
+        holders = " and ".join(str(holder) for holder in holders_of_port(place.port)) if _is_here(place) else ""
+        if holders:
+            problem = f"{problem}; the port is held by {holders}"
+    return Diagnosis(address=address, ok=False, found=holders, problem=problem, hint=failure.hint)
 
 
 def _is_here(place: Address) -> bool:

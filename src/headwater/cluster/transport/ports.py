@@ -52,8 +52,8 @@ def resolve(address: Address) -> Sequence[tuple[socket.AddressFamily, tuple[Any,
 
     A server binds the first result and a client dials them in this order, so that both use the same address.
     """
-    found = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
-    unique = dict.fromkeys((family, place) for family, _, _, _, place in found)
+    infos = socket.getaddrinfo(address.host, address.port, type=socket.SOCK_STREAM)
+    unique = dict.fromkeys((family, place) for family, _, _, _, place in infos)
     return sorted(unique, key=lambda entry: entry[0] != socket.AF_INET)
 
 
@@ -181,14 +181,14 @@ def _listening_inodes(port: int) -> dict[int, str]:
 
 
 def _processes_with(links: set[str]) -> list[int]:
-    found: list[int] = []
+    pids: list[int] = []
     for pid in filter(str.isdecimal, os.listdir("/proc")):
         # Skip a process that exits meanwhile, or is another user's.
         with contextlib.suppress(OSError):
             directory = f"/proc/{pid}/fd"
             if any(os.readlink(f"{directory}/{name}") in links for name in os.listdir(directory)):
-                found.append(int(pid))
-    return found
+                pids.append(int(pid))
+    return pids
 
 
 def _holder(pid: int) -> Holder:

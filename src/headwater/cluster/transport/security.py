@@ -82,8 +82,8 @@ class Security:
         if self.token == "":
             raise InvalidArgumentError(f"token ({TOKEN}) is empty")
         if (self.certificate_file is None) != (self.key_file is None):
-            given, missing = (CERTIFICATE, KEY) if self.key_file is None else (KEY, CERTIFICATE)
-            raise InvalidArgumentError(f"{given} is set but {missing} is not; a certificate needs its key")
+            present, missing = (CERTIFICATE, KEY) if self.key_file is None else (KEY, CERTIFICATE)
+            raise InvalidArgumentError(f"{present} is set but {missing} is not; a certificate needs its key")
         for name, file in (
             (CERTIFICATE, self.certificate_file),
             (KEY, self.key_file),
@@ -211,9 +211,9 @@ def _reached_by_loopback(host: str) -> bool:
 def is_loopback(host: str) -> bool:
     """Returns whether ``host`` has only loopback addresses; False if its name is unknown."""
     try:
-        found = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
+        infos = socket.getaddrinfo(host, None, type=socket.SOCK_STREAM)
     except OSError:
         return False
-    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in found]
+    addresses = [ipaddress.ip_address(str(entry[4][0]).partition("%")[0]) for entry in infos]
     # All addresses must be loopback addresses, because a server could listen at any of them.
     return bool(addresses) and all(address.is_loopback for address in addresses)

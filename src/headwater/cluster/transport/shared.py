@@ -105,10 +105,10 @@ class SharedMemoryChannel(SocketChannel):
             dropped = self._drop_idle()
             if dropped:
                 flags, slot = _DROPS_SLOTS, dropped << _DROPPED_SHIFT
-        found = self._slot_for(encoded.payload_bytes) if encoded.payload_bytes >= SHARED_FROM_BYTES else None
-        if found is None:
+        free_slot = self._slot_for(encoded.payload_bytes) if encoded.payload_bytes >= SHARED_FROM_BYTES else None
+        if free_slot is None:
             return super()._send_encoded(encoded, flags, slot)
-        number, descriptor = found
+        number, descriptor = free_slot
         self._fill_slot(self._slots[number], encoded)
         flags |= IN_SHARED_MEMORY
         if descriptor is not None:

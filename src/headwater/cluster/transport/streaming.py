@@ -127,10 +127,10 @@ class ByteStreamChannel(ABC):
                 raise closed_here(self.peer, self._reason)
             try:
                 if self._start != self._end or self._receive_first(timeout_s):
-                    found = frames.decode_whole(self._chunk_view, self._start, self._end, self._max_payload_bytes)
-                    if found is None:
+                    decoded = frames.decode_whole(self._chunk_view, self._start, self._end, self._max_payload_bytes)
+                    if decoded is None:
                         return self._recv()
-                    frame, stop = found
+                    frame, stop = decoded
                     self._frames_received += 1
                     self._bytes_received += stop - self._start
                     self._start = stop

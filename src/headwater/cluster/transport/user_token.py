@@ -69,19 +69,19 @@ def token_folder(environ: Mapping[str, str]) -> Path:
 
 def _is_ours_alone(folder: str, user: int) -> bool:
     try:
-        found = os.stat(folder)
+        status = os.stat(folder)
     except OSError:
         return False
-    return found.st_uid == user and not found.st_mode & _GROUP_OR_OTHERS and os.access(folder, os.W_OK | os.X_OK)
+    return status.st_uid == user and not status.st_mode & _GROUP_OR_OTHERS and os.access(folder, os.W_OK | os.X_OK)
 
 
-def _check_owned(path: Path, found: os.stat_result, kind: int) -> None:
-    if stat.S_IFMT(found.st_mode) != kind:
+def _check_owned(path: Path, status: os.stat_result, kind: int) -> None:
+    if stat.S_IFMT(status.st_mode) != kind:
         raise _cannot(path, "it was not created by Headwater")
-    if found.st_uid != os.geteuid():
-        raise _cannot(path, f"it belongs to user {found.st_uid}, who could read or replace the secret")
-    if found.st_mode & _GROUP_OR_OTHERS:
-        raise _cannot(path, f"other users may enter or read it (its mode is {stat.S_IMODE(found.st_mode):04o})")
+    if status.st_uid != os.geteuid():
+        raise _cannot(path, f"it belongs to user {status.st_uid}, who could read or replace the secret")
+    if status.st_mode & _GROUP_OR_OTHERS:
+        raise _cannot(path, f"other users may enter or read it (its mode is {stat.S_IMODE(status.st_mode):04o})")
 
 
 def _read(path: Path) -> str:

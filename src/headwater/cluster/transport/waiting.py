@@ -85,10 +85,10 @@ def seconds_from(environ: Mapping[str, str], name: str, default: float) -> float
 
 def positive_seconds_from(environ: Mapping[str, str], name: str, default: float) -> float:
     """Returns a number as `seconds_from` does; raises InvalidArgumentError also if it is not above 0."""
-    found = seconds_from(environ, name, default)
-    if not found > 0:
-        raise InvalidArgumentError(f"{name} is {found:g}, but must be more than 0 s")
-    return found
+    seconds = seconds_from(environ, name, default)
+    if not seconds > 0:
+        raise InvalidArgumentError(f"{name} is {seconds:g}, but must be more than 0 s")
+    return seconds
 
 
 class Waiter:

@@ -47,10 +47,10 @@ class Workplace:
 def _sweep(parent: Path) -> None:
     for path in parent.glob(_PREFIX + "*"):
         with contextlib.suppress(OSError):
-            found = path.lstat()
-            young = time.time() - found.st_mtime < _LOCK_TIMEOUT_S
+            status = path.lstat()
+            young = time.time() - status.st_mtime < _LOCK_TIMEOUT_S
             # The parent is shared by all users: touch no links, and no directories of others.
-            if stat.S_ISDIR(found.st_mode) and found.st_uid == os.getuid() and not young:
+            if stat.S_ISDIR(status.st_mode) and status.st_uid == os.getuid() and not young:
                 _remove_if_left(path)
 
 
