@@ -163,14 +163,14 @@ def schema(identity: MayView) -> JsonObject:
 @router.get("/hosts", tags=["server"])
 def hosts(platform: PlatformOf, identity: MayView) -> list[HostView]:
     """Returns all machines and their free resources. A backend that does not answer is one entry without a host."""
-    found: list[HostView] = []
+    views: list[HostView] = []
     for name, lane in platform.manager.lanes.items():
         try:
-            found += [HostView.of(name, host) for host in lane.capacity(HOSTS_TIMEOUT_S).hosts]
+            views += [HostView.of(name, host) for host in lane.capacity(HOSTS_TIMEOUT_S).hosts]
         except BackendError as error:
             nothing = Resources()
-            found.append(HostView.of(name, HostCapacity(host="", total=nothing, free=nothing, problem=str(error))))
-    return found
+            views.append(HostView.of(name, HostCapacity(host="", total=nothing, free=nothing, problem=str(error))))
+    return views
 
 
 @router.put("/archives", tags=["jobs"], status_code=201, openapi_extra=_ARCHIVE_BODY)

@@ -100,8 +100,8 @@ class Auth:
 
     def identify(self, secret: str) -> Requester | None:
         """Returns the owner of the token with this secret; None if there is no such token, or the token has expired."""
-        found = self._find(secret, "token")
-        return found[0] if found is not None else None
+        entry = self._find(secret, "token")
+        return entry[0] if entry is not None else None
 
     def open_session(self, token_secret: str) -> Opened | None:
         """Opens a session for the owner of a token's secret; None if the secret is not valid."""
@@ -131,10 +131,10 @@ class Auth:
           csrf: the value that the page sent in a header or a form field.
           changes: whether the request changes something; only then is ``csrf`` checked.
         """
-        found = self._find(secret, "session")
-        if found is None:
+        entry = self._find(secret, "session")
+        if entry is None:
             return None
-        identity, csrf_hash = found
+        identity, csrf_hash = entry
         # Compared in constant time, so that response times reveal nothing about the secret.
         if changes and not (csrf and csrf_hash and hmac.compare_digest(_hash(csrf), csrf_hash)):
             return None
@@ -142,17 +142,17 @@ class Auth:
 
     def close_session(self, secret: str) -> None:
         """Ends a session."""
-        found = self._find(secret, "session")
-        if found is not None:
-            self._store.delete_token(found[0].token_id)
+        entry = self._find(secret, "session")
+        if entry is not None:
+            self._store.delete_token(entry[0].token_id)
 
     def _find(self, secret: str, kind: str) -> tuple[Requester, str | None] | None:
         if not 1 <= len(secret) <= 200:
             return None
-        found = self._store.token(_hash(secret))
-        if found is None or found[0].kind != kind:
+        entry = self._store.token(_hash(secret))
+        if entry is None or entry[0].kind != kind:
             return None
-        token, csrf_hash = found
+        token, csrf_hash = entry
         now = self._clock()
         if token.expires_at is not None and token.expires_at <= now:
             return None

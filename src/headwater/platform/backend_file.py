@@ -85,11 +85,11 @@ def _backend(
     unknown = [file.problem((name, field), "is not a field of this backend") for field in named if field not in known]
     if unknown:
         raise JobSpecError(unknown, file.source)
-    given: dict[str, object] = {**(defaults or {}), **named}
+    values: dict[str, object] = {**(defaults or {}), **named}
     if "state_dir" in known:
-        given.setdefault("state_dir", data_dir / name)
+        values.setdefault("state_dir", data_dir / name)
     try:
-        settings = TypeAdapter(settings_type).validate_python(given)
+        settings = TypeAdapter(settings_type).validate_python(values)
     except ValidationError as error:
         raise JobSpecError([_problem(file, name, entry) for entry in error.errors()], file.source) from error
     kind: type[Backend] = getattr(module, backend_name)

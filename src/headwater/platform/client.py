@@ -127,10 +127,10 @@ class ApiClient:
         except ClientError as error:
             if error.status not in (404, 422):
                 raise
-        found = self.get("/jobs", name=job, limit=1)["jobs"]
-        if not found:
+        jobs = self.get("/jobs", name=job, limit=1)["jobs"]
+        if not jobs:
             raise ClientError(f"there is no job {job!r}: 'headwater jobs --all' shows all", status=404)
-        return str(found[0]["id"])
+        return str(jobs[0]["id"])
 
     @contextmanager
     def stream(self, path: str, **query: Json) -> Generator[Generator[tuple[str, Json]]]:

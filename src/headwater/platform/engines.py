@@ -161,19 +161,19 @@ def handle_report(state: JobState, report: JobReport, now: float) -> JobDecision
             notes.append(Note("restarting", f"{task.label} was restarted by the engine", task.label))
             attempt, restarts = task.attempt + further, task.restarts + further
             task = replace(task, attempt=attempt, restarts=restarts, started_at=None, progress_at=None)
-        found = report.tasks.get(name)
+        status = report.tasks.get(name)
         is_running = state.phase is JobPhase.RUNNING and report.phase == "running"
-        if is_running and isinstance(found, Exited) and found.preempted:
+        if is_running and isinstance(status, Exited) and status.preempted:
             continue  # not a failure: a later report will show whether the engine replaces the task
-        if is_running and _replaced(task, found):
+        if is_running and _replaced(task, status):
             where = f" from {task.host}" if task.host else ""
             notes.append(Note("preempted", f"{task.label} was preempted{where} and will restart", task.label))
             # A restart that the engine has counted is a new attempt already.
             task = replace(task, attempt=task.attempt + (not further), started_at=None, progress_at=None)
-        moved = _task_after(task, found, now)
+        moved = _task_after(task, status, now)
         state = state.with_task(moved)
-        if moved.phase is not task.phase and isinstance(found, Exited) and moved.phase is TaskPhase.FAILED:
-            faults.append(policy.fault_of(moved, found, found.reason, now))
+        if moved.phase is not task.phase and isinstance(status, Exited) and moved.phase is TaskPhase.FAILED:
+            faults.append(policy.fault_of(moved, status, status.reason, now))
             notes.append(Note("failed", str(faults[-1]), task.label))
         elif moved.phase is not task.phase and moved.phase is TaskPhase.FAILED:
             notes.append(Note("failed", f"{task.label} failed: {moved.reason}", task.label))
@@ -259,9 +259,9 @@ def _resubmit(state: JobState, reason: str, now: float, *notes: Note) -> JobDeci
 
 def _activities(report: JobReport) -> dict[TaskName, TaskActivity]:
     return {
-        name: found.progress.activity
-        for name, found in report.tasks.items()
-        if isinstance(found, Running) and found.progress is not None and found.progress.activity is not None
+        name: status.progress.activity
+        for name, status in report.tasks.items()
+        if isinstance(status, Running) and status.progress is not None and status.progress.activity is not None
     }
 
 
@@ -303,49 +303,49 @@ def _cause(state: JobState, reason: str) -> str:
     return f"{first}{reason.partition(first.reason)[2]}"
 
 
-def _task_after(task: TaskState, found: Found | None, now: float) -> TaskState:
+def _task_after(task: TaskState, status: Found | None, now: float) -> TaskState:
     """Returns a task's state after a report; None: the report does not mention the task."""
     ending = task.phase is TaskPhase.ENDING
-    match found:
+    match status:
         case Running():
-            phase = TaskPhase.STARTING if found.waiting else TaskPhase.RUNNING
-            began = None if found.waiting else task.started_at or found.started_at or now
+            phase = TaskPhase.STARTING if status.waiting else TaskPhase.RUNNING
+            began = None if status.waiting else task.started_at or status.started_at or now
             task = replace(
                 task,
                 phase=TaskPhase.ENDING if ending else phase,
-                reason=found.waiting,
+                reason=status.waiting,
                 started_at=began,
-                host=found.host or task.host,
-                progress_at=task.progress_at or (None if found.waiting else now),
+                host=status.host or task.host,
+                progress_at=task.progress_at or (None if status.waiting else now),
             )
-            return task if found.progress is None else task.after(found.progress, now)
+            return task if status.progress is None else task.after(status.progress, now)
         case Exited():
-            asked = found.stopped or found.preempted or ending
+            asked = status.stopped or status.preempted or ending
             stopped = TaskPhase.STOPPED if asked else TaskPhase.FAILED
-            phase = TaskPhase.SUCCEEDED if found.code == 0 else stopped
+            phase = TaskPhase.SUCCEEDED if status.code == 0 else stopped
             return replace(
-                task if found.progress is None else task.after(found.progress, now),
+                task if status.progress is None else task.after(status.progress, now),
                 phase=phase,
-                code=found.code,
-                reason=found.reason,
-                ended_at=task.ended_at or found.at or now,
+                code=status.code,
+                reason=status.reason,
+                ended_at=task.ended_at or status.at or now,
                 steps_per_s=None,
-                host=found.host or task.host,
+                host=status.host or task.host,
             )
         case Lost():
-            return replace(task, phase=TaskPhase.FAILED, reason=found.reason, ended_at=now, steps_per_s=None)
+            return replace(task, phase=TaskPhase.FAILED, reason=status.reason, ended_at=now, steps_per_s=None)
         case None:
             return task
 
 
-def _replaced(task: TaskState, found: Found | None) -> bool:
+def _replaced(task: TaskState, status: Found | None) -> bool:
     """Returns whether the engine replaces the process of a running task that has not failed.
 
     The engine then reports the task as waiting, or with a later start.
     """
     if task.phase is not TaskPhase.RUNNING or task.started_at is None:
         return False
-    return isinstance(found, Running) and (bool(found.waiting) or found.started_at > task.started_at + _SAME_START_S)
+    return isinstance(status, Running) and (bool(status.waiting) or status.started_at > task.started_at + _SAME_START_S)
 
 
 def _ended(task: TaskState, report: JobReport, now: float) -> TaskState:

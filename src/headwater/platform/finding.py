@@ -29,19 +29,19 @@ def find_lines(
       limit: maximum number of lines.
     """
     number, start = map(int, cursor.split(":")) if cursor is not None else (0, 0)
-    found: list[FoundLine] = []
+    matches: list[FoundLine] = []
     budget = _BUDGET
     while number < len(names):
         path = settings.log_path(job_id, names[number])
-        lines, following = search(path, text, start=start, limit=limit - len(found), budget=budget)
-        found += [FoundLine(task=names[number], at=line.at, line=line.text, offset=line.offset) for line in lines]
+        lines, following = search(path, text, start=start, limit=limit - len(matches), budget=budget)
+        matches += [FoundLine(task=names[number], at=line.at, line=line.text, offset=line.offset) for line in lines]
         if following is not None:
-            return FoundView(lines=found, cursor=f"{number}:{following}")
+            return FoundView(lines=matches, cursor=f"{number}:{following}")
         budget -= path.stat().st_size - start if path.exists() else 0
         number, start = number + 1, 0
-        if (budget <= 0 or len(found) == limit) and number < len(names):
-            return FoundView(lines=found, cursor=f"{number}:0")
-    return FoundView(lines=found, cursor=None)
+        if (budget <= 0 or len(matches) == limit) and number < len(names):
+            return FoundView(lines=matches, cursor=f"{number}:0")
+    return FoundView(lines=matches, cursor=None)
 
 
 def whole_log(settings: ManagerSettings, job_id: str, names: Sequence[str], *, times: bool) -> Generator[bytes]:

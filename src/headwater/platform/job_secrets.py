@@ -51,7 +51,7 @@ class GivenSecrets(Secrets):
         self._environ = environ
 
     def value(self, name: str) -> str:
-        found = self._environ.get(secret_variable(name))
-        if found is None:
+        secret = self._environ.get(secret_variable(name))
+        if secret is None:
             raise SecretError(f"the secret {name!r} is missing: without a server, set {secret_variable(name)}")
-        return found
+        return secret

@@ -147,8 +147,8 @@ class MemoryStore(JobStore):
     ) -> list[JobEvent]:
         with self._lock:
             events = reversed(self._events) if latest_first else self._events
-            found = (event for event in events if event.id > after and job_id in (None, event.job_id))
-            return [event for event, _ in zip(found, range(limit), strict=False)]
+            matching = (event for event in events if event.id > after and job_id in (None, event.job_id))
+            return [event for event, _ in zip(matching, range(limit), strict=False)]
 
     def attempt(self, job_id: str, task: str, attempt: int) -> Attempt | None:
         return self._attempts.get((job_id, task, attempt))

@@ -1,6 +1,6 @@
 """A backend of the server, the thread that handles its jobs, and its availability.
 
-Each backend has its own thread: a backend that does not answer delays neither the others nor a request to submit or
+Each backend has its own thread: a backend that does not answer delays neither other backends nor a request to submit or
 stop a job. An unreachable backend is retried with growing pauses; meanwhile its jobs show why they wait.
 """
 

@@ -70,8 +70,8 @@ def read_part(path: Path, *, offset: int | None = None, tail: int | None = None,
             file.seek(start)
             data = file.read(size - start)
             lines = list(io.BytesIO(data))
-            kept = b"".join(lines[len(lines) - tail :]) if 0 < tail < len(lines) else data if tail > 0 else b""
-            return LogPart(data=kept, offset=size - len(kept), size=size)
+            selected = b"".join(lines[len(lines) - tail :]) if 0 < tail < len(lines) else data if tail > 0 else b""
+            return LogPart(data=selected, offset=size - len(selected), size=size)
     except FileNotFoundError:
         return LogPart(data=b"", offset=0, size=0)
 
@@ -159,7 +159,7 @@ def search(path: Path, text: str, *, start: int = 0, limit: int, budget: int) ->
     Returns:
       The lines, and where to continue; None if the end of the file was reached.
     """
-    wanted, found = text.lower(), list[LogLine]()
+    wanted, matches = text.lower(), list[LogLine]()
     folded = wanted.encode()
     try:
         with path.open("rb") as file:
@@ -173,17 +173,17 @@ def search(path: Path, text: str, *, start: int = 0, limit: int, budget: int) ->
                 # parsing lines.
                 if not wanted.isascii() or folded in data[:whole].lower():
                     for line in lines_of(data[:whole], offset):
-                        if len(found) == limit:
-                            return found, line.offset
+                        if len(matches) == limit:
+                            return matches, line.offset
                         if wanted in line.text.lower():
-                            found.append(line)
+                            matches.append(line)
                 offset, rest = offset + whole, data[whole:]
                 if looked >= budget:
-                    return found, offset
-            if len(found) == limit and rest:
-                return found, offset
-            found += [line for line in lines_of(rest, offset) if wanted in line.text.lower()]
-            return found, None
+                    return matches, offset
+            if len(matches) == limit and rest:
+                return matches, offset
+            matches += [line for line in lines_of(rest, offset) if wanted in line.text.lower()]
+            return matches, None
     except FileNotFoundError:
         return [], None
 

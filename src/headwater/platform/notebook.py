@@ -47,8 +47,8 @@ class Job:
     @property
     def state(self) -> JsonObject:
         """The complete job as in ``GET /jobs/ID``: ``phase``, ``reason``, ``step``, ``loss``, ``tasks`` ..."""
-        found: JsonObject = self._client.get(f"/jobs/{self.id}")
-        return found
+        state: JsonObject = self._client.get(f"/jobs/{self.id}")
+        return state
 
     @property
     def phase(self) -> str:
@@ -58,14 +58,14 @@ class Job:
     @property
     def events(self) -> list[dict[str, object]]:
         """The job's events with their reasons, the oldest first."""
-        found: list[JsonObject] = self._client.get(f"/jobs/{self.id}/events")
-        return found
+        events: list[JsonObject] = self._client.get(f"/jobs/{self.id}/events")
+        return events
 
     @property
     def samples(self) -> list[JsonObject]:
         """Progress and speed of the job's tasks over time: ``task``, ``at``, ``step``, ``steps_per_s``, ``loss`` ..."""
-        found: list[JsonObject] = self._client.get(f"/jobs/{self.id}/samples")
-        return found
+        samples: list[JsonObject] = self._client.get(f"/jobs/{self.id}/samples")
+        return samples
 
     def logs(self, task: str, *, tail: int | None = None) -> str:
         """Returns the output of a task such as ``worker-0``: at most 1 MiB, or its ``tail`` last lines."""

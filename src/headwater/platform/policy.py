@@ -304,7 +304,7 @@ def _handle_preemption(state: JobState, task: TaskState, how: Exited, now: float
     if not state.spec.requeue:
         decision = _end_tasks(state, JobPhase.FAILED, note.text, noted=True)
     elif _scope(state) == "task" and (not how.preempted or _may_wait_for_place(state, task)):
-        # If the host is taken away, the task needs another place, and the others continue meanwhile.
+        # If the host is taken away, the task needs another place. All other tasks continue meanwhile.
         placed = not how.preempted
         again = _next_attempt(replace(task, placed=placed), now, f"{note.text}; it starts again")
         return JobDecision(state.with_task(again), (note,))

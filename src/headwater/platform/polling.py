@@ -42,16 +42,16 @@ def poll_tasks(record: JobRecord, backend: TaskBackend, now: float) -> PollResul
         if handle is None:
             ends.append((0.0, Ended(name, Exited(code=-15, reason="was never started", stopped=True))))
             continue
-        found = backend.poll(handle)
-        progress = None if isinstance(found, Lost) else found.progress
+        status = backend.poll(handle)
+        progress = None if isinstance(status, Lost) else status.progress
         if progress is not None and task.after(progress, now) != task:
             moves.append(Progressed(name, progress))
-        if progress is not None and progress.activity is not None and isinstance(found, Running):
+        if progress is not None and progress.activity is not None and isinstance(status, Running):
             activities[name] = progress.activity
-        if not isinstance(found, Running):
-            ends.append((found.at if isinstance(found, Exited) else now, Ended(name, found)))
-        elif found.usage is not None:
-            usages[name] = found.usage
+        if not isinstance(status, Running):
+            ends.append((status.at if isinstance(status, Exited) else now, Ended(name, status)))
+        elif status.usage is not None:
+            usages[name] = status.usage
     # Order by time, so that the first failure is the earliest failure, not the failure that was polled first.
     ends.sort(key=lambda entry: entry[0])
     return PollResult(events=(*moves, *(end for _, end in ends)), usages=usages, activities=activities)

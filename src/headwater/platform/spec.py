@@ -323,7 +323,7 @@ class KubernetesSpec(_Model):
       gang: how long some tasks may hold resources while other tasks of the job cannot be placed. After that time, the
         job releases all of its resources and is tried again later. null for no limit.
       network_policy: whether only tasks of the job may connect to its tasks, if the cluster's network supports it.
-      disruption_budget: whether to protect tasks that the others need from voluntary evictions: the ``ps`` and the
+      disruption_budget: whether to protect tasks that other tasks need from voluntary evictions: the ``ps`` and the
         chief, or all if a restart concerns the whole job.
     """
 
@@ -449,11 +449,13 @@ class JobSpec(_Model):
 
     @model_validator(mode="after")
     def _consistent(self) -> Self:
-        given = [name for name in ("program", "module", "command") if getattr(self, name) is not None]
-        if len(given) != 1:
+        present = [name for name in ("program", "module", "command") if getattr(self, name) is not None]
+        if len(present) != 1:
             raise _FieldError(
-                given[1] if given else "",
-                f"cannot be given together with {given[0]}" if given else "must have a program, a module or a command",
+                present[1] if present else "",
+                f"cannot be given together with {present[0]}"
+                if present
+                else "must have a program, a module or a command",
             )
         for role in ("chief", "evaluator"):
             if self.role(role).count.most > 1:
@@ -495,7 +497,7 @@ class JobSpec(_Model):
 
     @property
     def elastic(self) -> bool:
-        """Whether single workers can be lost and added while the others continue."""
+        """Whether single workers can be lost and added while all other tasks continue."""
         return self.preemptible and self.restart_scope == "task"
 
     def secrets(self) -> dict[str, str]:

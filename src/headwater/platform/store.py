@@ -192,8 +192,8 @@ class Store(JobStore):
 
     def archives(self) -> set[str]:
         with Session(self._engine) as session:
-            found = session.scalars(select(JobRow.archive).where(JobRow.archive.is_not(None)).distinct())
-            return {digest for digest in found if digest is not None}
+            digests = session.scalars(select(JobRow.archive).where(JobRow.archive.is_not(None)).distinct())
+            return {digest for digest in digests if digest is not None}
 
     def counts(self) -> dict[JobPhase, int]:
         """Returns the number of jobs in each phase, without empty phases."""

@@ -87,7 +87,7 @@ def task_environment(
         # The number of shards cannot change after the start of the training, so there are two for each ps of the
         # maximum number.
         shards = {SHARDS: str(2 * spec.ps.count.most), FIRST_PS: str(spec.ps.count.least)}
-    given = {name: value for name, value in _variables(spec, task).items() if isinstance(value, str)}
+    variables = {name: value for name, value in _variables(spec, task).items() if isinstance(value, str)}
     return {
         "PYTHONUNBUFFERED": "1",
         "TF_CONFIG": json.dumps(config),
@@ -97,7 +97,7 @@ def task_environment(
         **({PATTERN_VARIABLE: spec.progress.pattern} if spec.progress.pattern is not None else {}),
         **folders,
         **shards,
-        **given,
+        **variables,
     }
 
 

@@ -360,7 +360,7 @@ def _hide_variables(part: JsonObject) -> None:
             fields = cast("JsonObject", value)
             if name == "env":
                 # The name of a secret is not confidential.
-                part[name] = {key: given if isinstance(given, dict) else HIDDEN for key, given in fields.items()}
+                part[name] = {key: content if isinstance(content, dict) else HIDDEN for key, content in fields.items()}
             else:
                 _hide_variables(fields)
 

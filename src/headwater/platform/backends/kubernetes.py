@@ -411,8 +411,8 @@ class KubernetesBackend(JobBackend):
     def _policy_version(self) -> str:
         """Returns the API version of budgets that the cluster prefers: v1 from Kubernetes 1.21 on."""
         with self._translate_errors("list the versions of the API policy"):
-            found = _decoded(self._policy.get_api_group(**_RAW))
-        return str(found["preferredVersion"]["version"])
+            group = _decoded(self._policy.get_api_group(**_RAW))
+        return str(group["preferredVersion"]["version"])
 
     def _delete_job(self, handle: Mapping[str, str], name: str, *, pods: str = "Background") -> None:
         with self._translate_errors(f"delete Job {name}", unless=_NOT_FOUND):
@@ -420,23 +420,23 @@ class KubernetesBackend(JobBackend):
 
     def _jobs(self, handle: Mapping[str, str]) -> dict[TaskName, JsonObject]:
         with self._translate_errors("list Jobs"):
-            found = _decoded(
+            listed = _decoded(
                 self._batch.list_namespaced_job(
                     handle["namespace"], label_selector=f"{objects.LABEL}={handle['name']}", **_RAW
                 )
             )
-        return {labelled_task(job): job for job in found["items"]}
+        return {labelled_task(job): job for job in listed["items"]}
 
     def _pods(self, handle: Mapping[str, str]) -> dict[TaskName, list[JsonObject]]:
         """Returns the pods of each task, oldest first."""
         with self._translate_errors("list pods"):
-            found = _decoded(
+            listed = _decoded(
                 self._core.list_namespaced_pod(
                     handle["namespace"], label_selector=f"{objects.LABEL}={handle['name']}", **_RAW
                 )
             )
         pods: dict[TaskName, list[JsonObject]] = {}
-        for pod in sorted(found["items"], key=lambda pod: pod["metadata"].get("creationTimestamp") or ""):
+        for pod in sorted(listed["items"], key=lambda pod: pod["metadata"].get("creationTimestamp") or ""):
             pods.setdefault(labelled_task(pod), []).append(pod)
         return pods
 

@@ -346,7 +346,7 @@ def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str
     where = {} if namespace is None else {"namespace": namespace}
     subject = {"kind": "ServiceAccount", "name": account, "namespace": namespace or "default"}
     api = "rbac.authorization.k8s.io"
-    found: list[JsonObject] = [
+    rules: list[JsonObject] = [
         {"apiVersion": "v1", "kind": "ServiceAccount", "metadata": {"name": account, **where}},
         {
             "apiVersion": f"{api}/v1",
@@ -371,7 +371,7 @@ def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str
         },
     ]
     if nodes:
-        found += [
+        rules += [
             {
                 "apiVersion": f"{api}/v1",
                 "kind": "ClusterRole",
@@ -386,7 +386,7 @@ def rights(namespace: str | None, account: str, *, nodes: bool) -> list[dict[str
                 "roleRef": {"apiGroup": api, "kind": "ClusterRole", "name": f"{account}-machines"},
             },
         ]
-    return found
+    return rules
 
 
 def _role(spec: JobSpec, task: TaskName) -> RoleSpec:
@@ -403,7 +403,7 @@ def _environment(
         **({} if gpus else CPU_ONLY),
         **task_environment(spec, task, cluster, job_id=how.job_id, attempt=how.attempt),
     }
-    given: list[dict[str, object]] = [{"name": name, "value": _literal(value)} for name, value in variables.items()]
+    entries: list[dict[str, object]] = [{"name": name, "value": _literal(value)} for name, value in variables.items()]
     secrets = {
         variable: {"name": secret, "key": "value"}
         if how.secrets is None
@@ -412,7 +412,7 @@ def _environment(
     }
     if "HEADWATER_TOKEN" not in variables:
         secrets.setdefault("HEADWATER_TOKEN", {"name": how.name, "key": "token"})
-    return [*given, *({"name": name, "valueFrom": {"secretKeyRef": ref}} for name, ref in secrets.items())]
+    return [*entries, *({"name": name, "valueFrom": {"secretKeyRef": ref}} for name, ref in secrets.items())]
 
 
 def _resources(role: RoleSpec, gpu_resource: str) -> dict[str, object]:

@@ -30,9 +30,9 @@ def labelled_task(one: Mapping[str, Json]) -> TaskName:
 
 def condition(one: Mapping[str, Json], *types: str) -> Mapping[str, Json] | None:
     """Returns the first true condition of a Job, pod or node that is of one of ``types``; None without one."""
-    for found in one.get("status", {}).get("conditions") or ():
-        if found["type"] in types and found["status"] == "True":
-            return found
+    for entry in one.get("status", {}).get("conditions") or ():
+        if entry["type"] in types and entry["status"] == "True":
+            return entry
     return None
 
 

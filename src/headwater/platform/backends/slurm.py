@@ -145,8 +145,8 @@ class SlurmBackend(JobBackend):
         script.write_text(batch_script(order.spec, how))
         # Secrets are passed in the environment, not in a file: Slurm stores the environment with the job, and restores
         # it on a requeue.
-        given = {secret_variable(name): value for name, value in order.secrets.items()}
-        number = _run("sbatch", "--parsable", str(script), cwd=folder, given=given).strip().partition(";")[0]
+        variables = {secret_variable(name): value for name, value in order.secrets.items()}
+        number = _run("sbatch", "--parsable", str(script), cwd=folder, variables=variables).strip().partition(";")[0]
         return json.dumps(handle | {"id": number})
 
     def poll_job(self, handle: str) -> JobReport:
@@ -199,21 +199,21 @@ class SlurmBackend(JobBackend):
     def _submissions(self, job_id: str, *options: str) -> dict[int, str]:
         """Returns Slurm's ids of this job's unfinished submissions, by attempt; ``options`` can select others."""
         listed = _run("squeue", "--noheader", "--me", f"--name={job_id}", "--format=%A|%k", *options)
-        found: dict[int, str] = {}
+        numbers: dict[int, str] = {}
         for line in listed.splitlines():
             number, _, comment = line.strip().partition("|")
             attempt = comment.rpartition("-")[2]
             if attempt.isdecimal():
                 # The first component of a heterogeneous job represents the whole job.
-                found[int(attempt)] = str(min(int(number), int(found.get(int(attempt), number))))
-        return found
+                numbers[int(attempt)] = str(min(int(number), int(numbers.get(int(attempt), number))))
+        return numbers
 
 
-def _run(*command: str, cwd: Path | None = None, unless: str = "", given: Mapping[str, str] | None = None) -> str:
-    """Returns the output of ``command``, with ``given`` in its environment; ignores errors that contain ``unless``."""
+def _run(*command: str, cwd: Path | None = None, unless: str = "", variables: Mapping[str, str] | None = None) -> str:
+    """Runs ``command`` with further environment ``variables``; ignores errors with ``unless``. Returns the output."""
     # Slurm's own variables, such as output formats, must not be inherited from the user who starts the server.
     env = {name: value for name, value in os.environ.items() if not name.startswith(("SQUEUE_", "SBATCH_", "SINFO_"))}
-    env |= given or {}
+    env |= variables or {}
     try:
         done = subprocess.run(
             command, cwd=cwd, env=env, stdin=subprocess.DEVNULL, capture_output=True, text=True, timeout=_TIMEOUT_S
@@ -254,11 +254,11 @@ class _Element:
 def _elements(job_id: str) -> dict[TaskName, _Element]:
     """Returns the elastic workers of a job's latest round that Slurm has not ended."""
     listed = _run("squeue", "--noheader", "--array", "--me", f"--name={further_name(job_id)}", "--format=%K|%T|%r|%N")
-    found: dict[TaskName, _Element] = {}
+    elements: dict[TaskName, _Element] = {}
     for line in listed.splitlines():
         index, state, why, node = line.strip().split("|")
-        found[TaskName("worker", int(index))] = _Element(state=state, why=why, node=node)
-    return found
+        elements[TaskName("worker", int(index))] = _Element(state=state, why=why, node=node)
+    return elements
 
 
 def _cancel_further(job_id: str, *options: str) -> None:

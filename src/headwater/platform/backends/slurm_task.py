@@ -194,7 +194,7 @@ class SlurmTask:
         Raises:
           SystemExit: a secret is missing.
         """
-        found: dict[str, str] = {}
+        secrets: dict[str, str] = {}
         for variable, secret in task_secrets(self._spec, self._task).items():
             value = os.environ.get(secret_variable(secret))
             if value is None:
@@ -202,8 +202,8 @@ class SlurmTask:
                     f"headwater: env.{variable}: the secret {secret!r} is missing: set {secret_variable(secret)} for "
                     "sbatch, and do not let --export keep it from the job"
                 )
-            found[variable] = value
-        return found
+            secrets[variable] = value
+        return secrets
 
     def _working_folder(self) -> Path:
         work = self._folder / "work"

@@ -113,8 +113,8 @@ class SshConnection:
             except OSError as error:
                 self._failure = f"host {self.host}: {self._last_error_line() or error}"
                 self._disconnect()
-                # Back off longer from hosts that fail slowly, so that calls to them do not delay the others most of the
-                # time.
+                # Back off longer from hosts that fail slowly, so that calls to them do not delay other hosts most of
+                # the time.
                 now = time.monotonic()
                 self._retry_at = now + max(self._settings.retry_s, 2 * (now - began))
                 raise BackendError(self._failure, temporary=True) from error

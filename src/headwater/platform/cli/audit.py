@@ -23,11 +23,11 @@ def show_audit(logdir: str, *, example: int | None, as_json: bool) -> int:
     Raises:
       NotFoundError: there is no journal.
     """
-    found = audit(logdir)
+    result = audit(logdir)
     if as_json:
-        print(json.dumps(_to_json(found)))
-        return 0 if found.exact else 1
-    for number, run in found.runs.items():
+        print(json.dumps(_to_json(result)))
+        return 0 if result.exact else 1
+    for number, run in result.runs.items():
         lives = f"{len(run.files)} files" if len(run.files) > 1 else "1 file"
         print(f"run {number:016x} of {run.name!r}, kept by {run.task} in {lives}")
         for back in run.rollbacks:
@@ -38,20 +38,20 @@ def show_audit(logdir: str, *, example: int | None, as_json: bool) -> int:
         for epoch in run.epochs.values():
             for line in _lines(epoch) if example is None else _example_lines(epoch, example):
                 print(f"  {line}")
-    for damage in found.damage:
+    for damage in result.damage:
         print(f"DAMAGED {damage}")
-    print(_verdict(found))
-    return 0 if found.exact else 1
+    print(_verdict(result))
+    return 0 if result.exact else 1
 
 
-def _verdict(found: Audit) -> str:
-    epochs = [epoch for run in found.runs.values() for epoch in run.epochs.values()]
+def _verdict(result: Audit) -> str:
+    epochs = [epoch for run in result.runs.values() for epoch in run.epochs.values()]
     over = sum(epoch.over for epoch in epochs)
     open_ = f"; {len(epochs) - over} not over" if over < len(epochs) else ""
-    if found.exact:
+    if result.exact:
         return f"exact: each example of every epoch that is over ({over}) was applied once{open_}"
     wrong = sum(not epoch.exact for epoch in epochs)
-    return f"NOT EXACT: {wrong} of {len(epochs)} epochs are wrong, {len(found.damage)} files are damaged{open_}"
+    return f"NOT EXACT: {wrong} of {len(epochs)} epochs are wrong, {len(result.damage)} files are damaged{open_}"
 
 
 def _lines(epoch: Epoch) -> list[str]:
@@ -61,20 +61,20 @@ def _lines(epoch: Epoch) -> list[str]:
     workers = ", ".join(f"{worker} {count}" for worker, count in epoch.by_worker().items())
     again = f"; {epoch.back} were assigned again" if epoch.back else ""
     if epoch.over and epoch.exact:
-        found = [f"{name}: {epoch.size} {epoch.unit}, each applied once: {workers}{again}"]
+        lines = [f"{name}: {epoch.size} {epoch.unit}, each applied once: {workers}{again}"]
     else:
         state = "over" if epoch.over else "not over"
-        found = [f"{name}, {state}: {applied} of {epoch.size} {epoch.unit} applied: {workers}{again}"]
+        lines = [f"{name}, {state}: {applied} of {epoch.size} {epoch.unit} applied: {workers}{again}"]
         if missing:
-            found.append(f"  {'MISSING' if epoch.over else 'not applied yet'}: {spans_text(missing)}")
+            lines.append(f"  {'MISSING' if epoch.over else 'not applied yet'}: {spans_text(missing)}")
     for span, entries in double:
-        found.append(f"  APPLIED {len(entries)} TIMES: {spans_text([span])} {_who(entries)}")
+        lines.append(f"  APPLIED {len(entries)} TIMES: {spans_text([span])} {_who(entries)}")
     for entry in beyond:
-        found.append(f"  OUTSIDE THE EPOCH: {spans_text([(entry.start, entry.stop)])} {_who([entry])}")
+        lines.append(f"  OUTSIDE THE EPOCH: {spans_text([(entry.start, entry.stop)])} {_who([entry])}")
     for span, reason in epoch.aside.items():
         if any(start < span[1] and span[0] < stop for start, stop in missing):
-            found.append(f"  SET ASIDE: {spans_text([span])}: {reason}")
-    return found
+            lines.append(f"  SET ASIDE: {spans_text([span])}: {reason}")
+    return lines
 
 
 def _example_lines(epoch: Epoch, example: int) -> list[str]:
@@ -100,8 +100,12 @@ def _time(seconds: float) -> str:
     return datetime.fromtimestamp(seconds).astimezone().isoformat(" ", "milliseconds")
 
 
-def _to_json(found: Audit) -> dict[str, object]:
-    return {"exact": found.exact, "damage": list(found.damage), "runs": [_run_json(*one) for one in found.runs.items()]}
+def _to_json(result: Audit) -> dict[str, object]:
+    return {
+        "exact": result.exact,
+        "damage": list(result.damage),
+        "runs": [_run_json(*one) for one in result.runs.items()],
+    }
 
 
 def _run_json(number: int, run: Run) -> dict[str, object]:

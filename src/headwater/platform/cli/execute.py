@@ -211,11 +211,11 @@ def _report(error: BaseException) -> int:
 
 
 def _without_our_frames(traceback: TracebackType | None) -> TracebackType | None:
-    kept: list[TracebackType] = []
+    entries: list[TracebackType] = []
     while traceback is not None:
         if os.path.abspath(traceback.tb_frame.f_code.co_filename) not in _HIDDEN_FILES:
-            kept.append(traceback)
+            entries.append(traceback)
         traceback = traceback.tb_next
-    for entry, following in itertools.zip_longest(kept, kept[1:]):
+    for entry, following in itertools.zip_longest(entries, entries[1:]):
         entry.tb_next = following
-    return kept[0] if kept else None
+    return entries[0] if entries else None

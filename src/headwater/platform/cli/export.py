@@ -81,6 +81,6 @@ def _write_numpy(file: Any, arrays: Mapping[str, Words | Reals]) -> None:
 def _write_arrow(arrow: Any, file: object, keys: Words, rows: Reals) -> None:
     columns = {name: arrow.array(values) for name, values in _columns(keys).items()}
     columns["row"] = arrow.FixedSizeListArray.from_arrays(arrow.array(rows.ravel()), rows.shape[1])
-    made = arrow.table(columns)
-    with importlib.import_module("pyarrow.ipc").new_file(file, made.schema) as writer:
-        writer.write_table(made)
+    table = arrow.table(columns)
+    with importlib.import_module("pyarrow.ipc").new_file(file, table.schema) as writer:
+        writer.write_table(table)

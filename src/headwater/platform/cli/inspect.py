@@ -66,14 +66,14 @@ def inspect(path: str, *, keys: int, as_json: bool) -> None:
       NotFoundError: there is no checkpoint.
       DataLossError: the checkpoint is damaged.
     """
-    found = list(_held(path, keys))
+    descriptions = list(_held(path, keys))
     if as_json:
-        print(json.dumps([asdict(one) for one in found], indent=1))
+        print(json.dumps([asdict(one) for one in descriptions], indent=1))
         return
     shown = Table(box=None, pad_edge=False)
     for heading in ("name", "", "save", "rows", "shape", "type", "keys", "state", "size", "updates"):
         shown.add_column(heading, overflow="fold")
-    for one in found:
+    for one in descriptions:
         shown.add_row(
             one.name,
             one.kind,
@@ -88,7 +88,7 @@ def inspect(path: str, *, keys: int, as_json: bool) -> None:
         )
     console = table_console()
     console.print(shown)
-    for one in found:
+    for one in descriptions:
         if one.hot:
             hot = ", ".join(f"{key} ({uses})" for key, uses in one.hot)
             console.print(f"most used of {one.name}, save {one.save}: {hot}", soft_wrap=True)
@@ -142,8 +142,8 @@ def _uses(words: Any, keys: int) -> list[tuple[int, int]]:
     return [(int(words[at, 0]), int(counts[at])) for at in best]
 
 
-def _hottest(found: Sequence[tuple[int, int]], keys: int) -> list[tuple[int, int]]:
-    return sorted(found, key=lambda pair: (-pair[1], pair[0]))[:keys]
+def _hottest(uses: Sequence[tuple[int, int]], keys: int) -> list[tuple[int, int]]:
+    return sorted(uses, key=lambda pair: (-pair[1], pair[0]))[:keys]
 
 
 def _tables_in_model(path: str, keys: int) -> Iterator[StoredItem]:

@@ -76,10 +76,10 @@ def complete_job(incomplete: str) -> list[str]:
     """Returns ids of jobs for shell completion; none if no server answers."""
     try:
         with contextlib.redirect_stderr(None), connected(os.environ.get("HEADWATER_SERVER", DEFAULT_SERVER)) as client:
-            found = client.get("/jobs", limit=100)["jobs"]
+            jobs = client.get("/jobs", limit=100)["jobs"]
     except typer.Exit:
         return []
-    return [job["id"] for job in found if job["id"].startswith(incomplete)]
+    return [job["id"] for job in jobs if job["id"].startswith(incomplete)]
 
 
 JobArgument = Annotated[str, typer.Argument(metavar="JOB", help="Id or name of a job.", autocompletion=complete_job)]
@@ -118,17 +118,17 @@ def submit(
         body = spec.model_dump(mode="json", exclude_defaults=True)
         if values:
             sweep = f"{spec.name}-{secrets.token_hex(3)}"
-            made = [
+            submitted = [
                 client.post("/jobs", body, workers=workers, archive=digest, sweep=sweep, setting=settings)
                 for settings in combinations
             ]
             if as_json:
-                show_json(made)
-            for job in () if as_json else made:
+                show_json(submitted)
+            for job in () if as_json else submitted:
                 print(job["id"], *job["spec"]["args"][-len(values) :])
             if not as_json:
-                compared = made[:_MAX_COMPARED]
-                if len(compared) < len(made):
+                compared = submitted[:_MAX_COMPARED]
+                if len(compared) < len(submitted):
                     print(f"The page compares {_MAX_COMPARED} jobs at most; others can be ticked in its list.")
                 print(f"{client.server}/compare?" + "&".join(f"job={job['id']}" for job in compared))
             return
@@ -164,13 +164,13 @@ def jobs(
     """Lists jobs, the latest first."""
     live = None if show_all or phase else True
     with connected(server) as client:
-        found = client.get("/jobs", live=live, name=name, phase=phase, limit=limit)["jobs"]
+        listed = client.get("/jobs", live=live, name=name, phase=phase, limit=limit)["jobs"]
     if as_json:
-        show_json(found)
+        show_json(listed)
         return
     table = _table("job", "phase", "tasks", "step", "steps/s", "loss", "age", "reason")
     now = time.time()
-    for job in found:
+    for job in listed:
         tasks = f"{job['tasks_running']}/{job['tasks_total']}"
         age = _seconds(now - job["submitted_at"])
         table.add_row(job["id"], _phase(job), tasks, *_progress(job), age, job["reason"])
@@ -207,12 +207,12 @@ def _overview(client: ApiClient) -> dict[str, object]:
     return {"hosts": client.get("/hosts"), "jobs": client.get("/jobs", live=True, limit=500)["jobs"]}
 
 
-def _top(client: ApiClient, found: JsonObject) -> Table:
+def _top(client: ApiClient, activity: JsonObject) -> Table:
     from rich.table import Table  # noqa: PLC0415  rich takes 50 ms
     from rich.text import Text  # noqa: PLC0415  as above
 
-    jobs = found["jobs"]
-    hosts = [host for host in found["hosts"] if not host["problem"]]
+    jobs = activity["jobs"]
+    hosts = [host for host in activity["hosts"] if not host["problem"]]
     counts = [f"{sum(job['phase'] == phase for job in jobs)} {phase}" for phase in ("running", "queued")]
     taken = [
         f"{sum(host['total'][kind] - host['free'][kind] for host in hosts):g} of "
@@ -224,7 +224,7 @@ def _top(client: ApiClient, found: JsonObject) -> Table:
     grid.add_row(
         Text(f"{client.server}  {_clock(time.time())}  {', '.join(counts)}; taken: {', '.join(taken)}", "bold")
     )
-    for host in found["hosts"]:
+    for host in activity["hosts"]:
         if host["problem"]:
             grid.add_row(Text(f"{host['backend']} {host['host']}: {host['problem']}", "red"))
     order = {"running": 0, "ending": 1, "restarting": 2}

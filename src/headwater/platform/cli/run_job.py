@@ -117,16 +117,16 @@ def _watch(manager: Manager, record: JobRecord, *, as_json: bool) -> int:
 
 def _show_lines(manager: Manager, record: JobRecord, followers: dict[str, Follower], outlet: Outlet) -> bool:
     labels = {task.label: name for name, task in record.state.tasks.items()}
-    found: dict[str, list[LogLine]] = {}
+    lines_of: dict[str, list[LogLine]] = {}
     for task in labels:
         if task not in followers:
             followers[task] = Follower(manager.settings.log_path(record.id, task))
-        found[task] = followers[task].lines()
-        if record.state.phase.over and not found[task]:
-            found[task] = followers[task].close()
-    for task, line in in_order(found):
+        lines_of[task] = followers[task].lines()
+        if record.state.phase.over and not lines_of[task]:
+            lines_of[task] = followers[task].close()
+    for task, line in in_order(lines_of):
         outlet.line(labels[task], "stdout", line.text)
-    return any(found.values())
+    return any(lines_of.values())
 
 
 def _exit_code(record: JobRecord, signals: list[int]) -> int:

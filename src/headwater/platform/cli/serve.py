@@ -80,11 +80,11 @@ def serve(
             keep_jobs=keep_jobs,
             log_format=log_format,
         )
-        found = load_backends(backends, folder, local={"cpus": cpus, "gpus": gpus})
+        loaded = load_backends(backends, folder, local={"cpus": cpus, "gpus": gpus})
     except (ValueError, BackendError, OSError) as error:
         fail(str(error), code=2)
     try:
-        serve_forever(settings, found, announce=_announce, routers=ROUTERS)
+        serve_forever(settings, loaded, announce=_announce, routers=ROUTERS)
     except (StoreError, ServerError, OSError) as error:
         fail(str(error))
 
@@ -109,11 +109,11 @@ def create_token(
         fail(f"--role must be view, run or admin, but is {role!r}", code=2)
     valid_s = days * 86400 if days is not None else None
     with connected(server) as client:
-        given = client.post("/tokens", {"name": name, "role": role, "valid_s": valid_s})
+        created = client.post("/tokens", {"name": name, "role": role, "valid_s": valid_s})
     if as_json:
-        show_json(given)
+        show_json(created)
     else:
-        print(given["secret"])
+        print(created["secret"])
 
 
 @token.command("list")
@@ -172,11 +172,11 @@ def set_secret(
 def list_secrets(server: ServerOption = DEFAULT_SERVER, as_json: JsonOption = False) -> None:
     """Lists the names of all secrets."""
     with connected(server) as client:
-        found = client.get("/secrets")
+        secrets = client.get("/secrets")
     if as_json:
-        show_json(found)
+        show_json(secrets)
         return
-    for entry in found:
+    for entry in secrets:
         day = time.strftime("%Y-%m-%d", time.localtime(entry["stored_at"]))
         print(f"{entry['name']}  {day}  {entry['owner']}")
 

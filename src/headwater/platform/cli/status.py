@@ -142,19 +142,19 @@ def status(address: str, *, watch: bool, as_json: bool, interval_s: float) -> in
         show = None
         if watch and not as_json and console.is_terminal:
             show = stack.enter_context(Live(console=console, auto_refresh=False))
-        found: Sequence[TaskReport] = ()
+        reports: Sequence[TaskReport] = ()
         try:
-            for found in _poll(watching, interval_s, watch):
+            for reports in _poll(watching, interval_s, watch):
                 if as_json:
-                    print(json.dumps([report.to_json() for report in found]), flush=True)
+                    print(json.dumps([report.to_json() for report in reports]), flush=True)
                 elif show is not None:
-                    show.update(render(found), refresh=True)
+                    show.update(render(reports), refresh=True)
                 else:
-                    console.print(render(found))
+                    console.print(render(reports))
         except KeyboardInterrupt:
             if not watch:
                 raise
-    return 1 if any(report.problem for report in found) else 0
+    return 1 if any(report.problem for report in reports) else 0
 
 
 def _poll(watching: ClusterWatch, interval_s: float, watch: bool) -> Iterator[list[TaskReport]]:

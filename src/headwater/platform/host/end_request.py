@@ -122,7 +122,7 @@ class EndRequest:
 
 def processes_below(pid: int) -> dict[int, TaskProcess]:
     """Returns the living descendants of ``pid``, by number."""
-    found: dict[int, TaskProcess] = {}
+    processes: dict[int, TaskProcess] = {}
     table = ProcessTable()
     for number in table.descendants(pid):
         try:
@@ -132,7 +132,7 @@ def processes_below(pid: int) -> dict[int, TaskProcess]:
         signals = signals_of(number)
         if signals is None or not who.is_alive():
             continue
-        found[number] = TaskProcess(
+        processes[number] = TaskProcess(
             identity=who,
             parent=table.parent(number),
             handles=signal.SIGTERM in signals.caught,
@@ -140,4 +140,4 @@ def processes_below(pid: int) -> dict[int, TaskProcess]:
             shell=signals.command in _SHELLS,
             background=signal.SIGQUIT in signals.ignored,
         )
-    return found
+    return processes

@@ -66,7 +66,7 @@ _READ_SIZE = 64 * 1024
 _LAST_LINES = 20
 _MEMORY_INTERVAL_S = 1.0
 # The interval of checks on the processes of a task that was asked to end. The keeper is signalled only when its own
-# children exit, so it has to poll the others.
+# children exit, so it has to poll further descendants.
 _END_INTERVAL_S = 0.1
 # The minimum interval between two writes of the task's progress.
 _PROGRESS_INTERVAL_S = 0.25

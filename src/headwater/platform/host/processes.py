@@ -96,13 +96,13 @@ class ProcessTable:
 
     def descendants(self, pid: int) -> list[int]:
         """Returns all descendants of ``pid``, without itself."""
-        found: list[int] = []
+        pids: list[int] = []
         pending = [pid]
         while pending:
             below = self._children.get(pending.pop(), [])
-            found += below
+            pids += below
             pending += below
-        return found
+        return pids
 
 
 @dataclass(frozen=True, kw_only=True, slots=True)

@@ -55,41 +55,43 @@ def draft(fields: Mapping[str, str]) -> Draft:
 
 
 def _job(fields: Mapping[str, str], problems: list[Problem]) -> dict[str, object]:
-    given = {name: value.strip() for name, value in fields.items() if value.strip()}
-    job: JsonObject = {"name": given.get("name", "")}
-    kind = given.get("kind", "program")
-    if "what" in given and kind in ("program", "module", "command"):
-        job[kind] = _words(given["what"], "command", problems) if kind == "command" else given["what"]
-    if "args" in given:
-        job["args"] = _words(given["args"], "args", problems)
-    if "flags" in given:
+    filled = {name: value.strip() for name, value in fields.items() if value.strip()}
+    job: JsonObject = {"name": filled.get("name", "")}
+    kind = filled.get("kind", "program")
+    if "what" in filled and kind in ("program", "module", "command"):
+        job[kind] = _words(filled["what"], "command", problems) if kind == "command" else filled["what"]
+    if "args" in filled:
+        job["args"] = _words(filled["args"], "args", problems)
+    if "flags" in filled:
         job["flags"] = True
-    job.update({name: given[name] for name in _PLAIN if name in given})
-    env: JsonObject = dict(_variables("env", given, problems))
-    env |= {name: {"secret": secret} for name, secret in _variables("secrets", given, problems).items()}
+    job.update({name: filled[name] for name in _PLAIN if name in filled})
+    env: JsonObject = dict(_variables("env", filled, problems))
+    env |= {name: {"secret": secret} for name, secret in _variables("secrets", filled, problems).items()}
     if env:
         job["env"] = env
     for role, _ in ROLES:
-        asked = _role(role, given)
+        asked = _role(role, filled)
         if asked is not None:
             job[role] = asked
-    restart = {name: _value(given[f"restart.{name}"]) for name in ("policy", "limit") if f"restart.{name}" in given}
+    restart = {name: _value(filled[f"restart.{name}"]) for name in ("policy", "limit") if f"restart.{name}" in filled}
     if restart:
         job["restart"] = restart
-    if "priority" in given:
-        job["priority"] = _value(given["priority"])
+    if "priority" in filled:
+        job["priority"] = _value(filled["priority"])
     return job
 
 
-def _role(role: str, given: Mapping[str, str]) -> Json:
+def _role(role: str, filled: Mapping[str, str]) -> Json:
     """Returns the settings of a role: a number of tasks, or a mapping; None for the default."""
-    count = given.get(f"{role}.count")
+    count = filled.get(f"{role}.count")
     if role in ("chief", "evaluator") and count is not None:
         count = "1"
     none = count in (None, "0")
     if none and role != "workers":
         return None
-    asked = {name: _value(given[f"{role}.{name}"]) for name in ("gpus", "cpus", "memory") if f"{role}.{name}" in given}
+    asked = {
+        name: _value(filled[f"{role}.{name}"]) for name in ("gpus", "cpus", "memory") if f"{role}.{name}" in filled
+    }
     asked = {name: value for name, value in asked.items() if value != 0}
     plain: Json = _value(count) if count is not None else 1
     if role in ("chief", "evaluator"):
@@ -115,12 +117,12 @@ def _words(text: str, field: str, problems: list[Problem]) -> list[str]:
         return []
 
 
-def _variables(field: str, given: Mapping[str, str], problems: list[Problem]) -> dict[str, str]:
-    found: dict[str, str] = {}
-    for line in given.get(field, "").splitlines():
+def _variables(field: str, filled: Mapping[str, str], problems: list[Problem]) -> dict[str, str]:
+    variables: dict[str, str] = {}
+    for line in filled.get(field, "").splitlines():
         name, separator, value = line.strip().partition("=")
         if separator:
-            found[name.strip()] = value
+            variables[name.strip()] = value
         elif name:
             problems.append(Problem(field=field, line=None, message=f"must be NAME=VALUE lines, but one is {name!r}"))
-    return found
+    return variables

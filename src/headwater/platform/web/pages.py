@@ -190,11 +190,11 @@ def preview(request: Request, identity: Runner, form: Form) -> Response:
 @router.post("/new")
 def submit(request: Request, platform: PlatformOf, identity: Runner, form: Form) -> Response:
     """Submits the job of the form."""
-    made = draft(form)
-    if made.spec is None:
-        return render(request, "preview.html", status=422, draft=made)
-    archive = form.get("archive.digest") if made.spec.archive is not None else None
-    record = platform.submit(made.spec, owner=identity.name, archive=archive or None)
+    result = draft(form)
+    if result.spec is None:
+        return render(request, "preview.html", status=422, draft=result)
+    archive = form.get("archive.digest") if result.spec.archive is not None else None
+    record = platform.submit(result.spec, owner=identity.name, archive=archive or None)
     return _redirect(f"/jobs/{record.id}")
 
 

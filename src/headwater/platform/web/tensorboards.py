@@ -120,11 +120,11 @@ class TensorBoards:
 
     def _read(self, board: _TensorBoard, output: IO[str]) -> None:
         for line in output:
-            found = _SERVES.search(line)
+            match = _SERVES.search(line)
             with self._changed:
                 board.last.append(line.strip())
-                if found:
-                    board.port = int(found[1])
+                if match:
+                    board.port = int(match[1])
                     self._changed.notify_all()
         output.close()
         with self._changed:

@@ -226,7 +226,7 @@ def test_a_lost_worker_of_an_elastic_job_is_replaced() -> None:
     state = initial_decision(TASKS, grace_s=GRACE_S, max_restarts=1, elastic=True).state
     decision = decide(state, Ended(SECOND, -9), 1.0)
     assert decision.actions == (Replace(SECOND),)
-    assert "worker 1 is lost (killed by SIGKILL): the others continue, and another worker takes" in decision.reason
+    assert "worker 1 is lost (killed by SIGKILL): all other tasks continue, and another worker takes" in decision.reason
     assert decision.state.running == frozenset(TASKS)
     # It was the last time; and a failure of its own is one of the job.
     for returncode in (-9, 1):

@@ -6,7 +6,7 @@ Lifecycle of a job::
        |        killed when the work was complete -----> ENDING (exit code 0; the ps tasks are asked to end)
        |------- a task failed ------------------------> ENDING (its exit code; all others are asked to end)
        |------- interrupted by a signal --------------> ENDING (128 + its number; all are asked to end)
-       `------- a task that the others need is lost --> RESTARTING (the others notice, and end)
+       `------- a task that other tasks need is lost -> RESTARTING (the other tasks notice, and end)
     RESTARTING - no task runs ------------------------> RUNNING (all are restarted)
        |-------- the grace period is over ------------> RESTARTING (remaining tasks are killed)
        `-------- a task failed by its own fault ------> ENDING (its exit code)
@@ -303,7 +303,7 @@ def _can_restart(state: JobState, returncode: int) -> bool:
 
 
 def _can_replace(state: JobState, task: TaskName, returncode: int) -> bool:
-    """Returns whether the others can continue without ``task``: a lost worker that is not the chief."""
+    """Returns whether the other tasks can continue without ``task``: a lost worker that is not the chief."""
     chief = any(other.job == "chief" for other in state.tasks)
     leads = task.job != "worker" or (task.index == 0 and not chief)
     return state.elastic and not leads and _is_loss(returncode) and state.restarts < state.max_restarts
@@ -312,7 +312,7 @@ def _can_replace(state: JobState, task: TaskName, returncode: int) -> bool:
 def _replace(state: JobState, task: TaskName, failure: Failure) -> LaunchDecision:
     number = state.restarts + 1
     reason = (
-        f"{label(task)} is lost ({failure.reason}): the others continue, and another worker takes its place, "
+        f"{label(task)} is lost ({failure.reason}): all other tasks continue, and another worker takes its place, "
         f"replacement {number} of at most {state.max_restarts}"
     )
     state = replace(

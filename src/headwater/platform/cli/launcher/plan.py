@@ -40,7 +40,7 @@ class LaunchSettings:
       env: variables for the tasks, in addition to the launcher's environment.
       grace_s: seconds between asking a task to end and killing it.
       restarts: maximum number of restarts. In an elastic cluster, each replacement of a lost worker counts; otherwise,
-        each restart of all tasks after the loss of a task that the others need.
+        each restart of all tasks after the loss of a task that other tasks need.
       most_workers: the maximum number of workers of an elastic cluster; None: the number is fixed.
     """
 

@@ -56,10 +56,10 @@ class StatusBoard:
         """Adds a line of a task's output. A step and a loss in it are used only until tasks send reports."""
         if self._steps_reported and self._losses_reported:
             return
-        found = read_line(line)
-        if found is not None:
-            step = None if self._steps_reported else found.step
-            self._record_progress(step, None if self._losses_reported else found.loss, now)
+        printed = read_line(line)
+        if printed is not None:
+            step = None if self._steps_reported else printed.step
+            self._record_progress(step, None if self._losses_reported else printed.loss, now)
 
     def render(self, now: float) -> str:
         """Returns one line: global step, steps per second in total and per task, loss, time since the start."""

@@ -17,11 +17,11 @@ def upgrade() -> None:
         jobs.add_column(sa.Column("next_attempts", sa.JSON(), nullable=False, server_default="{}"))
     attempts = sa.table("attempts", *map(sa.column, ("job_id", "task", "attempt")))
     last = sa.select(attempts.c.job_id, attempts.c.task, sa.func.max(attempts.c.attempt))
-    found: dict[str, dict[str, int]] = {}
+    next_attempts: dict[str, dict[str, int]] = {}
     for job_id, task, attempt in op.get_bind().execute(last.group_by(attempts.c.job_id, attempts.c.task)):
-        found.setdefault(job_id, {})[task] = attempt + 1
+        next_attempts.setdefault(job_id, {})[task] = attempt + 1
     jobs = sa.table("jobs", sa.column("id"), sa.column("next_attempts", sa.JSON()))
-    for job_id, numbers in found.items():
+    for job_id, numbers in next_attempts.items():
         op.execute(jobs.update().where(jobs.c.id == job_id).values(next_attempts=numbers))
 
 
