@@ -34,7 +34,7 @@ def _bits(number: int) -> int:
 
 @compiled
 def _width(numbers: int) -> int:
-    """Returns the number of bytes that each of the numbers 0 to ``numbers`` - 1 fits into."""
+    """Returns the number of bytes of a field for any of the numbers 0 to ``numbers`` - 1."""
     return max(1, (_bits(numbers - 1) + 7) // 8)
 
 
@@ -45,8 +45,8 @@ def _roomy(needed: int, total: int, headroom: float) -> Any:
 
 @compiled
 def _fit(room: Words, needed: Any, total: int, headroom: float) -> Words:
-    """Raises the numbers of places of all parts to at least ``needed``, as `headwater.graph.ops.routing.Capacities`;
-    returns a copy, which another thread does not change."""
+    """Raises ``room``, the number of places of each part, to at least ``needed``, by the rules of
+    `headwater.graph.ops.routing.Capacities`. Returns a copy, which no other thread changes."""
     fitted, is_set, most = room.copy(), False, np.int64(0)
     for part in range(len(needed)):
         is_set, most = is_set or fitted[part] != 0, max(most, needed[part])
@@ -60,9 +60,9 @@ def _fit(room: Words, needed: Any, total: int, headroom: float) -> Words:
 
 
 @compiled
-def _kept_ids(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
-    """Returns the position of the first id whose bag is out of order, or -1; for each id, whether it is kept; and for
-    each bag, the number of kept ids."""
+def _used_ids(ids: Words, indices: Words, rank: int, weights: Reals, bags: int, skips_weights: bool, safe: bool) -> Any:
+    """Returns the position of the first id whose bag is out of order, or -1; for each id, whether it is used; and for
+    each bag, the number of used ids."""
     sizes, is_used = np.zeros(max(bags, 0), np.int64), np.ones(len(ids), np.bool_)
     before = 0
     for i in range(len(ids)):
@@ -83,7 +83,7 @@ def _requests(ids: Words, is_used: Any, sizes: Words, by_ranges: bool) -> Any:
     """Finds the distinct ids and their rows.
 
     Returns:
-      The position of the first kept id without a row, or -1; for each id, the index of its request, or -1; for each
+      The position of the first used id without a row, or -1; for each id, the index of its request, or -1; for each
       request, the part and the row; for each part, the number of its requests.
     """
     n, parts = len(ids), len(sizes)
@@ -178,27 +178,32 @@ def route_bags(
       none: the value of unused places for rows.
 
     Returns:
-      The position of the first id whose bag is out of order, or -1; the position of the first id without a row, or -1.
-      Then the requested rows of all parts; the place, bag and weight of each id; the number of ids in each bag. Then,
-      if bags are pooled, for all parts: the indices of rows and the numbers of ids, as bytes, and the weights;
-      otherwise nothing. Finally, the sizes of these arrays by part, ``[parts, 7]``: numbers of rows; of indices, and
-      bytes of each; of numbers of ids, and bytes of each; of weights; and of rows in the answer.
+      In this order:
+
+      - The position of the first id whose bag is out of order, or -1, and of the first id without a row, or -1.
+      - The requested rows of all parts.
+      - The place, the bag and the weight of each id; the number of ids in each bag.
+      - For all parts, if bags are pooled (otherwise empty): the indices of rows, as bytes; the number of ids of each
+        bag, as bytes; and the weights.
+      - The sizes of the arrays by part, ``[parts, 7]``: the number of rows; the number of indices, and the bytes of an
+        index; the number of bags, and the bytes of a number of ids; the number of weights; the number of rows in the
+        answer.
     """
     n, parts = len(ids), len(sizes)
     layout = np.zeros((parts, 7), np.int64)
     if not safe:
         bags = indices[(n - 1) * rank] + 1 if n else 0
-    unordered, is_used, in_bag = _kept_ids(ids, indices, rank, weights, bags, skips_weights, safe)
+    unordered, is_used, in_bag = _used_ids(ids, indices, rank, weights, bags, skips_weights, safe)
     empty, total = np.empty(len(in_bag), np.int64), n
     if fills and unordered < 0:
         for bag in range(len(in_bag)):
             if in_bag[bag] == 0:
                 in_bag[bag], empty[total - n] = 1, bag
                 total += 1
-    every, every_kept = np.full(total, default), np.ones(total, np.bool_)
+    all_ids, all_used = np.full(total, default), np.ones(total, np.bool_)
     for i in range(n):
-        every[i], every_kept[i] = ids[i], is_used[i]
-    bad, numbers, owners, rows, counts = _requests(every, every_kept, sizes, by_ranges)
+        all_ids[i], all_used[i] = ids[i], is_used[i]
+    bad, numbers, owners, rows, counts = _requests(all_ids, all_used, sizes, by_ranges)
     if unordered >= 0 or bad >= 0:
         bags = total = 0
         counts[:], numbers, owners = 0, numbers[:0], owners[:0]
@@ -220,7 +225,7 @@ def route_bags(
     places, of = np.zeros(room, np.int32), np.full(room, bags, np.int32)
     factors = np.zeros(room if weighted else 0, np.float32)
     for i in range(total):
-        if every_kept[i]:
+        if all_used[i]:
             places[i], of[i] = place_of[numbers[i]], indices[i * rank] if i < n else empty[i - n]
             if weighted:
                 factors[i] = weights[i] if i < n else np.float32(1)
@@ -309,7 +314,8 @@ def _divide(rows: Reals, divisors: Reals, width: int) -> None:
 
 @compiled
 def _add(into: Reals, places: Any, rows: Reals, chosen: Any, width: int, factors: Reals) -> None:
-    """Adds chosen rows, times their weights if there are any, at places. Skips rows that are out of range."""
+    """Adds row ``chosen[i]`` of ``rows``, times ``factors[i]`` if there are factors, to row ``places[i]`` of ``into``.
+    Skips row numbers that are out of range."""
     last_place, last_row = len(into) - width, len(rows) - width
     for i in range(len(places)):
         at, start = np.int64(places[i]) * width, np.int64(chosen[i]) * width
@@ -325,7 +331,7 @@ def _add(into: Reals, places: Any, rows: Reals, chosen: Any, width: int, factors
 
 @compiled
 def join_bags(rows: Reals, places: Places, of: Places, factors: Reals, divisors: Reals, width: int) -> Reals:
-    """Adds up the row of each id, times its weight if any, in the id's bag, and divides; see ``JoinBags``.
+    """Adds the row of each id, times its weight if any, to the id's bag, and divides each bag's sum; see ``JoinBags``.
 
     Args:
       rows: the rows of all parts, of ``width`` numbers.

@@ -65,9 +65,9 @@ def route(
             if slots[at] >= 0:
                 places[i] = placed[slots[at]]
                 continue
-            # The first `longer` ranges have `short + 1` rows, later ranges `short`. Each of the two groups of ranges has
-            # its own formula for the part. The maximum of both is the part, because the formula of the other group
-            # never gives a higher number.
+            # The first `longer` ranges have `short + 1` rows, later ranges `short`. Each of these groups has its own
+            # formula for the part. The maximum of both is the part, because the formula of the other group never gives
+            # a higher number.
             if by_ranges[lookup]:
                 part = max(key // (short + 1), (key - longer) // less)
                 row = key % (short + 1) if part < longer else (key - longer) % less

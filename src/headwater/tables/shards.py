@@ -55,7 +55,7 @@ class Gate:
 
     @contextmanager
     def alone(self) -> Generator[None]:
-        """Context manager for exclusive access: waits for shared calls to end, and blocks others."""
+        """Context manager for exclusive access: waits until shared calls have ended, and blocks new calls."""
         with self._lock:
             while self._closed:
                 self._changed.wait()
@@ -76,7 +76,7 @@ class Shards:
     Args:
       shape: see `headwater.tables.row_access`.
       memory_rows: maximum number of rows in memory in each shard; None for no limit.
-      folder: the folder of the files with the other rows.
+      folder: the folder of the files with all further rows.
       candidates: maximum number of counted keys without a row in each shard; 0 for none.
 
     Attributes:
@@ -92,7 +92,7 @@ class Shards:
         self._memory_rows = memory_rows
         self._folder = folder
         self._candidate_slots = candidates
-        # Aligned to cache lines of 64 bytes, so that no two shards' locks share one.
+        # Aligned to cache lines of 64 bytes, so that no cache line contains the locks of two shards.
         self._space = np.zeros((self._count + 1) * f.FIELDS + 8, np.int64)
         skip = (-self._space.ctypes.data // _WORD) % 8
         whole = self._space[skip : skip + (self._count + 1) * f.FIELDS]

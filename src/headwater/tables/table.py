@@ -1,7 +1,7 @@
 """A dynamic table of rows: the engine, for use within one process by any number of threads.
 
     table = Table("users", TableConfig(dim=16, optimizer=Adagrad(0.05)))
-    rows = table.look_up(ids)  # [n, 16]; a key's row is made at its first use
+    rows = table.look_up(ids)  # [n, 16]; a key's row is created at its first use
     table.update(ids, gradients)  # gradients of one key are added first
 
 Calls are synchronous. A call with many keys is atomic with respect to saves: a save has all of its changes or none.
@@ -39,7 +39,7 @@ _NO_REALS: Reals = np.empty(0, np.float32)
 
 
 class Keys:
-    """Checked ids: words, and second words where keys are strings."""
+    """Checked ids: the word of each key and, if keys are strings, a second word (``checks``)."""
 
     __slots__ = ("checks", "words")
 
@@ -71,7 +71,7 @@ class Table:
       task: the name of the task, for errors.
 
     Attributes:
-      name, config: as given.
+      name, config: see the arguments.
       gate: shared by calls that change rows; the start of a save is exclusive.
     """
 
@@ -116,9 +116,9 @@ class Table:
         self._evictor = RowEvictor(self.shards, config.eviction) if config.eviction is not None else None
         self._closed = False
         # The handle contains only the addresses of these arrays, so this object has to keep references to all of them.
-        described = self.shards.directory, shape, self._reals, self._hyper, self._rates
+        arrays = self.shards.directory, shape, self._reals, self._hyper, self._rates
         #: The argument of compiled functions, see `headwater.tables.row_access`.
-        self.handle: Words = np.array([*(array.ctypes.data for array in described), 0], np.int64)
+        self.handle: Words = np.array([*(array.ctypes.data for array in arrays), 0], np.int64)
         #: Whether a delta may follow the last save.
         self.delta_may_follow: bool = False
         #: The folder of the last save.
@@ -189,7 +189,7 @@ class Table:
 
         Args:
           ids: the ids, [n]; keys may be repeated.
-          training: whether to count the use, and to make rows for keys without one. Otherwise the table is not changed,
+          training: whether to count the use, and to create rows for keys without one. If False, the table is unchanged,
             and the result has the initial row of such a key.
 
         Raises:
@@ -266,8 +266,7 @@ class Table:
                 f"{self._where()}: gradients have shape {values.shape}; {len(keys)} ids need "
                 f"({len(keys)}, {self.config.dim})"
             )
-        # Check this before any row changes: otherwise a bad gradient could leave an update applied to a part of its
-        # rows.
+        # Check before any row changes: otherwise a bad gradient could leave an update applied to a part of its rows.
         bad = int(kernels.all_finite(values))
         if bad >= 0:
             raise InvalidArgumentError(
@@ -321,7 +320,7 @@ class Table:
     def _apply_in_python(self, keys: Keys, gradients: Reals, step: int) -> None:
         optimizer, rate = self.config.optimizer, self._rate
         assert isinstance(optimizer, GeneralOptimizer)
-        with self._in_python:  # otherwise two updates of a row could start from the same values, and one would be lost
+        with self._in_python:  # two concurrent updates could read the same values of a row, and one would be lost
             records, known = self.read_records(keys)
             if not known.all():
                 # With an admission policy, only lookups for training admit keys, so gradients of other keys are
@@ -346,8 +345,7 @@ class Table:
     # Whole records ----------------------------------------------------------------------------------------------------
 
     def read_records(self, keys: Keys) -> tuple[Reals, NDArray[np.bool_]]:
-        """Returns rows with their optimizer's state, [n, width], zeros for missing ones; and whether each row
-        exists."""
+        """Returns rows with their optimizer's state, [n, width] (missing rows: zeros), and whether each row exists."""
         out = np.zeros((len(keys), self.config.width), np.float32)
         known = np.zeros(len(keys), np.bool_)
         self._run(
@@ -359,7 +357,7 @@ class Table:
         return out, known
 
     def write_records(self, keys: Keys, records: Reals, uses: Words = _NO_WORDS) -> None:
-        """Stores rows with their optimizer's state; makes missing ones, whether admitted or not."""
+        """Stores rows with their optimizer's state. Creates missing rows, even for keys that are not admitted."""
         self._run(
             keys,
             lambda order, cursor, stop: kernels.write_records(
@@ -381,15 +379,15 @@ class Table:
         """Returns all rows of one shard.
 
         Returns:
-          The words (key, use and, where keys are strings, second word), [n, words]; and the values with the optimizer's
+          The words (key, use and, if keys are strings, second word), [n, words]; and the values with the optimizer's
           state, [n, width].
         """
         with self.gate.shared():
             self.require_open()
             with self.shards.locked(s) as d:
                 meta = shard_kernels.read_meta(d, self.config.words, int(d[f.ROWS]))
-            # The lock is released here, because `read_records` acquires it again. A row may be removed in between: it
-            # is then not `known`.
+            # The lock is released here, because `read_records` acquires it again. A row that is removed in between is
+            # not `known`.
             words = meta[(meta[:, 1] >> f.COUNT_SHIFT) & f.COUNT_MASK > 0]
             records, known = self.read_records(self.keys_of(words))
         return words[known], records[known]
@@ -495,7 +493,7 @@ class Table:
         together.finish((self,), keys.words, np.array([len(keys)], np.int64), call)
 
     def make_space(self, words: Words, first: int, count: int) -> None:
-        """Makes room in a full table: for the key number ``first``, and if possible for ``count`` keys.
+        """Evicts rows of a full table, so that there is room for key number ``first`` and, if possible, ``count`` keys.
 
         Raises:
           ResourceExhaustedError: the table evicts no rows.
@@ -506,7 +504,8 @@ class Table:
             self._evict(words, first, count)
 
     def make_room(self, keys: Keys, gone: list[Words], *, looks_up: bool) -> None:
-        """Makes room for all rows that the next call with these keys may make. Other threads may only read the table.
+        """Evicts rows, so that there is room for all rows that the next call with these keys may create. Meanwhile,
+        other threads may only read the table.
 
         Args:
           keys: the keys of the call.
@@ -522,8 +521,8 @@ class Table:
             return
         shards.on_remove = gone.append
         try:
-            # Repeated, because an eviction removes only a small part of the rows at once. If it removes rows of keys of
-            # this call, these have to be made, too.
+            # Repeat, because an eviction removes only a small part of the rows. If it removes rows of this call's keys,
+            # these rows have to be created again, so count the required rows each time.
             while True:
                 wanted, first = shard_kernels.rows_to_make(
                     shards.directory, self._shape, self._reals, keys.words, keys.checks, self._step, looks_up
@@ -532,7 +531,7 @@ class Table:
                     return
                 if wanted > limit and self._evictor is not None:
                     raise ResourceExhaustedError(
-                        f"{self._where()} may have {limit} rows, and one call needs {wanted} new ones. Raise max_rows "
+                        f"{self._where()} may have {limit} rows, and one call needs {wanted} new rows. Raise max_rows "
                         "or max_bytes, or use smaller batches"
                     )
                 self._evict(keys.words, first, shards.rows + wanted - limit)
