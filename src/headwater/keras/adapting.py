@@ -155,8 +155,8 @@ def _accept_strings() -> None:
     model: Any = functional.Functional
     convert, adjust = model._convert_inputs_to_tensors, model._adjust_input_rank
 
-    def is_text(made: Tree) -> bool:
-        return made.dtype == "string"
+    def is_text(symbol: Tree) -> bool:
+        return symbol.dtype == "string"
 
     def with_rank(leaf: Tree, shape: Sequence[int | None]) -> Tree:
         if leaf.ndim == len(shape) - 1 and shape[-1] == 1:
@@ -168,22 +168,22 @@ def _accept_strings() -> None:
         if not any(map(is_text, self._inputs)):
             return convert(self, flat_inputs)
         return [
-            leaf if is_text(made) else keras.ops.convert_to_tensor(leaf, dtype=made.dtype)
-            for leaf, made in zip(flat_inputs, self._inputs, strict=True)
+            leaf if is_text(symbol) else keras.ops.convert_to_tensor(leaf, dtype=symbol.dtype)
+            for leaf, symbol in zip(flat_inputs, self._inputs, strict=True)
         ]
 
     @functools.wraps(adjust)
     def adjust_rank(self: Any, flat_inputs: Tree) -> Tree:
         pairs = zip(flat_inputs, self._inputs, strict=True)
-        texts = [isinstance(leaf, np.ndarray) and is_text(made) for leaf, made in pairs]
+        texts = [isinstance(leaf, np.ndarray) and is_text(symbol) for leaf, symbol in pairs]
         if not any(texts):
             return adjust(self, flat_inputs)
         # Keras's function requires tensors: give it numbers of the expected shape, and adjust the ranks of texts here.
         triples = list(zip(flat_inputs, self._inputs, texts, strict=True))
-        stand_ins = [np.empty([size or 1 for size in made.shape]) if text else leaf for leaf, made, text in triples]
+        stand_ins = [np.empty([size or 1 for size in symbol.shape]) if text else leaf for leaf, symbol, text in triples]
         return [
-            with_rank(leaf, made.shape) if text else adjusted
-            for (leaf, made, text), adjusted in zip(triples, adjust(self, stand_ins), strict=True)
+            with_rank(leaf, symbol.shape) if text else adjusted
+            for (leaf, symbol, text), adjusted in zip(triples, adjust(self, stand_ins), strict=True)
         ]
 
     model._convert_inputs_to_tensors, model._adjust_input_rank = convert_inputs, adjust_rank
@@ -221,8 +221,8 @@ def _adapt_boards() -> None:
 
 def _back_up_callbacks() -> None:
     """Makes `BackupAndRestore` save the state of other callbacks, and restore it after their ``on_train_begin``."""
-    made: Any = _lists.CallbackList
-    make, begin = made.__init__, made.on_train_begin
+    callback_list: Any = _lists.CallbackList
+    make, begin = callback_list.__init__, callback_list.on_train_begin
 
     @functools.wraps(make)
     def make_list(self: object, callbacks: object = None, *args: object, **kwargs: object) -> None:
@@ -245,4 +245,4 @@ def _back_up_callbacks() -> None:
         if states is not None:
             states.restore_states()
 
-    made.__init__, made.on_train_begin = make_list, on_train_begin
+    callback_list.__init__, callback_list.on_train_begin = make_list, on_train_begin

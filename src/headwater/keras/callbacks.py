@@ -163,8 +163,8 @@ class BackupAndRestore(_backup):
         arrays = {str(number): _storable(value) for number, value in enumerate(values)}
         text = np.frombuffer(json.dumps(description).encode(), np.uint8)
         save: Any = np.savez
-        kept = {f"{_KEPT} {number}": array for number, array in enumerate(others)}
-        save(written, **{_DESCRIPTION: text}, **arrays, **kept)
+        arrays_of_callbacks = {f"{_KEPT} {number}": array for number, array in enumerate(others)}
+        save(written, **{_DESCRIPTION: text}, **arrays, **arrays_of_callbacks)
         then = "Training continues; the previous file is intact; the next save will be attempted as scheduled"
         with TROUBLES.record_full_disk(self._path, then):
             if not files.exists(self.backup_dir):
@@ -184,9 +184,9 @@ class BackupAndRestore(_backup):
         self.restored = None
         if not files.exists(self._path):
             return
-        description, values, kept = _read_state(self._path)
+        description, values, arrays_of_callbacks = _read_state(self._path)
         if "callbacks" in description:
-            self.restored = description["callbacks"], kept
+            self.restored = description["callbacks"], arrays_of_callbacks
         model = self.model
         if model.optimizer is not None and not model.optimizer.built:
             model.optimizer.build(model.trainable_variables)
@@ -226,8 +226,7 @@ class BackupAndRestore(_backup):
 
 
 def adapt_to_mirror(callback: Any, mirrored: Any) -> object:
-    """Makes a `ModelCheckpoint` or `BackupAndRestore` (Keras's or Headwater's, or a program's subclass) decide alike in
-    all processes, and write in the first one only.
+    """Patches a `ModelCheckpoint` or `BackupAndRestore` so that all processes decide alike, and only the first writes.
 
     Args:
       callback: the program's callback.
@@ -282,21 +281,23 @@ class _States(keras.callbacks.Callback):
 
 
 def adapt_backup(callback: Any) -> None:
-    """Makes Keras's `BackupAndRestore` save and restore as Headwater's; does nothing to other callbacks."""
+    """Patches Keras's `BackupAndRestore` to save and restore like Headwater's; does nothing to other callbacks."""
     if isinstance(callback, _backup) and not isinstance(callback, BackupAndRestore) and not hasattr(callback, _SERVED):
         become(callback, BackupAndRestore, _backup)
         callback.set_path()
 
 
 def become(callback: Any, kind: Any, base: object) -> None:
-    """Makes ``callback``, which is a ``base`` or a subclass of it, a ``kind``, which is a subclass of ``base``. Methods
-    of a program's own subclass of ``base`` still override the methods of ``kind``."""
+    """Changes the class of ``callback`` from ``base`` to its subclass ``kind``.
+
+    If the class is a program's own subclass of ``base``, its methods still override the methods of ``kind``.
+    """
     own: Any = type(callback)
     callback.__class__ = kind if own is base else type(own.__name__, (own, kind), {"__module__": own.__module__})
 
 
 def serve_backup(callback: Any) -> None:
-    """Makes Keras's own `BackupAndRestore` also save the state of other callbacks, in a file beside its own.
+    """Patches Keras's own `BackupAndRestore` to save the state of other callbacks, too, in a second file.
 
     The file's name contains the epoch, and the file is written before Keras saves the model. So whenever a model can be
     restored, the file with the state of the same epoch exists.
@@ -314,8 +315,8 @@ def serve_backup(callback: Any) -> None:
         text, arrays = callback.states.saved()
         written = io.BytesIO()
         write: Any = np.savez
-        kept = {f"{_KEPT} {number}": array for number, array in enumerate(arrays)}
-        write(written, **{_DESCRIPTION: np.frombuffer(text.encode(), np.uint8)}, **kept)
+        arrays_of_callbacks = {f"{_KEPT} {number}": array for number, array in enumerate(arrays)}
+        write(written, **{_DESCRIPTION: np.frombuffer(text.encode(), np.uint8)}, **arrays_of_callbacks)
         if not files.exists(callback.backup_dir):
             files.makedirs(callback.backup_dir)
         with files.atomic_write(path(epoch)) as file:
@@ -329,14 +330,14 @@ def serve_backup(callback: Any) -> None:
         if not epoch or not files.exists(path(epoch)):
             return None
         with files.open_file(path(epoch), "rb") as file:
-            found = np.load(io.BytesIO(file.read()), allow_pickle=False)
-        return found[_DESCRIPTION].tobytes().decode(), [found[name] for name in found.files if name != _DESCRIPTION]
+            stored = np.load(io.BytesIO(file.read()), allow_pickle=False)
+        return stored[_DESCRIPTION].tobytes().decode(), [stored[name] for name in stored.files if name != _DESCRIPTION]
 
     callback._save_model, callback.restored_states = save_with_states, restored_states
 
 
 def arrange(listed: Any) -> None:
-    """Orders callbacks so that those with state run before the callbacks that save it, at the end of an epoch.
+    """Orders callbacks so that, at the end of an epoch, callbacks with state run before the callbacks that save it.
 
     Args:
       listed: a `keras.callbacks.CallbackList`.
@@ -354,10 +355,10 @@ def _read_state(path: str) -> tuple[dict[str, Any], list[HostArray], list[HostAr
         content = file.read()
     try:
         # `allow_pickle=False` permits only arrays of numbers, so that no code in the file can run. Each has a checksum.
-        found = np.load(io.BytesIO(content), allow_pickle=False)
-        description = json.loads(found[_DESCRIPTION].tobytes())
-        values = [_restored(found[str(number)], name) for number, name in enumerate(description["dtypes"])]
-        return description, values, [found[name] for name in found.files if name.startswith(_KEPT)]
+        stored = np.load(io.BytesIO(content), allow_pickle=False)
+        description = json.loads(stored[_DESCRIPTION].tobytes())
+        values = [_restored(stored[str(number)], name) for number, name in enumerate(description["dtypes"])]
+        return description, values, [stored[name] for name in stored.files if name.startswith(_KEPT)]
     except Exception as error:  # a damaged file can raise nearly any error in NumPy, zipfile or json
         raise DataLossError(
             f"{path} is damaged, so that training cannot continue from it: {error}; remove it to start again"

@@ -33,10 +33,10 @@ def local_devices() -> dict[str, object]:
     cpus: list[object] = jax.local_devices(backend="cpu")
     if stand_ins:
         return {"CPU:0": cpus[0]} | {f"GPU:{index}": cpu for index, cpu in enumerate(cpus[1 : 1 + stand_ins])}
-    found: dict[str, Any] = {f"CPU:{index}": cpu for index, cpu in enumerate(cpus)}
+    devices: dict[str, Any] = {f"CPU:{index}": cpu for index, cpu in enumerate(cpus)}
     if jax.default_backend() != "cpu":
-        found |= {f"GPU:{index}": device for index, device in enumerate(jax.local_devices())}
-    return found
+        devices |= {f"GPU:{index}": device for index, device in enumerate(jax.local_devices())}
+    return devices
 
 
 def make_stand_ins() -> None:

@@ -136,9 +136,11 @@ class KerasEstimator(Estimator):
             return {}
         for variable, total in zip(self._model.metrics_variables, totals, strict=True):
             variable.assign(total)
-        found = {name: np.float32(value) for name, value in self._model.get_metrics_result().items() if name != "loss"}
+        results = {
+            name: np.float32(value) for name, value in self._model.get_metrics_result().items() if name != "loss"
+        }
         self._model.reset_metrics()
-        return found
+        return results
 
     # The graph -----------------------------------------------------------------------------------------------------
 
@@ -152,7 +154,7 @@ class KerasEstimator(Estimator):
         if mode == ModeKeys.PREDICT:
             return self._predictions(inputs, load)
         targets = flatten(labels)
-        given = [*inputs, *targets, *([] if weights is None else [weights])]
+        arguments = [*inputs, *targets, *([] if weights is None else [weights])]
         counts = len(inputs), len(targets)
 
         def step(function: Callable[..., Any]) -> Callable[..., Tree]:
@@ -164,13 +166,13 @@ class KerasEstimator(Estimator):
             return host
 
         if mode == ModeKeys.TRAIN:
-            loss = py_func(step(self._model.train_on_batch), given, dtypes.float32, name="train_on_batch")
+            loss = py_func(step(self._model.train_on_batch), arguments, dtypes.float32, name="train_on_batch")
             loss.set_shape([])
             with control_dependencies([loss]):
                 train_op = group(assign_add(get_global_step(), 1))
             return EstimatorSpec(mode, loss=loss, train_op=train_op, training_hooks=[load])
         loss = py_func(
-            self._accumulate_metrics(step(self._model.test_on_batch)), given, dtypes.float32, name="test_on_batch"
+            self._accumulate_metrics(step(self._model.test_on_batch)), arguments, dtypes.float32, name="test_on_batch"
         )
         loss.set_shape([])
         return EstimatorSpec(mode, loss=loss, evaluation_hooks=[load])
@@ -182,10 +184,12 @@ class KerasEstimator(Estimator):
         def host(*arrays: object) -> Tree:
             return [np.asarray(value) for value in _as_list(self._model.predict_on_batch(_one_or_all(arrays)))]
 
-        made = py_func(host, inputs, [dtypes.as_dtype(output.dtype) for output in outputs], name="predict_on_batch")
-        for tensor, output in zip(made, outputs, strict=True):
+        tensors = py_func(host, inputs, [dtypes.as_dtype(output.dtype) for output in outputs], name="predict_on_batch")
+        for tensor, output in zip(tensors, outputs, strict=True):
             tensor.set_shape(list(output.shape))
-        return EstimatorSpec(ModeKeys.PREDICT, predictions=dict(zip(names, made, strict=True)), prediction_hooks=[load])
+        return EstimatorSpec(
+            ModeKeys.PREDICT, predictions=dict(zip(names, tensors, strict=True)), prediction_hooks=[load]
+        )
 
     def _order_inputs(self, features: object) -> list[object]:
         """The tensors for the model's inputs, in their order.
@@ -195,13 +199,13 @@ class KerasEstimator(Estimator):
         """
         if not isinstance(features, Mapping):
             return flatten(features)
-        given: dict[str, Tree] = dict(features)  # pyright: ignore[reportUnknownArgumentType]
+        by_name: dict[str, Tree] = dict(features)  # pyright: ignore[reportUnknownArgumentType]
         names = [str(each.name) for each in self._model.inputs]
-        if len(names) == 1 and len(given) == 1:
-            return list(given.values())
-        if set(names) != set(given):
-            raise ValueError(f"features must be by the names of the model's inputs, {names}, but are {sorted(given)}")
-        return [given[name] for name in names]
+        if len(names) == 1 and len(by_name) == 1:
+            return list(by_name.values())
+        if set(names) != set(by_name):
+            raise ValueError(f"features must be by the names of the model's inputs, {names}, but are {sorted(by_name)}")
+        return [by_name[name] for name in names]
 
     def _accumulate_metrics(self, function: Callable[..., object]) -> Callable[..., Any]:
         """Wraps ``function`` to add up the states of metrics, which Keras resets with each batch."""

@@ -44,9 +44,9 @@ def as_dense(value: Tree) -> HostArray:
     """Returns the result of a layer as an array, also if it is sparse."""
     if not hasattr(value, "dense_shape"):
         return np.asarray(value)
-    found = np.zeros(np.asarray(value.dense_shape), np.float32)
-    found[tuple(np.asarray(value.indices).T)] = np.asarray(value.values)
-    return found
+    dense = np.zeros(np.asarray(value.dense_shape), np.float32)
+    dense[tuple(np.asarray(value.indices).T)] = np.asarray(value.values)
+    return dense
 
 
 results = _Results()
@@ -112,11 +112,11 @@ class HostLayer(_layer):
             return self._in_function(inputs)
         if isinstance(inputs, Tensor):
             spec = self.compute_output_spec(inputs)
-            found = py_func(
+            outputs = py_func(
                 lambda values: self._on_host(values).astype(spec.dtype), [inputs], spec.dtype, stateful=False
             )
-            found.set_shape(spec.shape)
-            return found
+            outputs.set_shape(spec.shape)
+            return outputs
         if isinstance(inputs, jax.core.Tracer):
             spec = self.compute_output_spec(inputs)
             dtype = np.int32 if self.output_mode == "int" else np.float32
@@ -124,12 +124,12 @@ class HostLayer(_layer):
             return jax.pure_callback(lambda values: self._on_host(values).astype(dtype), shape, inputs)
         return self._result(self._on_host(inputs))
 
-    def _result(self, found: Tree) -> Tree:
+    def _result(self, dense: Tree) -> Tree:
         if self.sparse:
-            places = np.argwhere(found)
-            values = found[tuple(places.T)].astype(self._sparse_type())
-            found = SparseTensorValue(places, values, np.array(found.shape, np.int64))
-        return results.convert(found)
+            places = np.argwhere(dense)
+            values = dense[tuple(places.T)].astype(self._sparse_type())
+            dense = SparseTensorValue(places, values, np.array(dense.shape, np.int64))
+        return results.convert(dense)
 
     def _sparse_type(self) -> type[np.generic]:
         """Returns the element type of sparse results, as in TensorFlow."""
@@ -139,8 +139,8 @@ class HostLayer(_layer):
         """Adds operations that compute the outputs to a function that is exported."""
         if self.output_mode == "one_hot" and inputs.dims and inputs.dims[-1] == 1:
             inputs = squeeze(inputs, [-1])
-        found = self._numbers_in_function(inputs)
-        return found if self.output_mode == "int" else lookups.encode(self, found, self._depth(), self._weights())
+        numbers = self._numbers_in_function(inputs)
+        return numbers if self.output_mode == "int" else lookups.encode(self, numbers, self._depth(), self._weights())
 
     def _numbers_in_function(self, inputs: Tensor) -> Tensor:
         raise NotImplementedError
@@ -185,10 +185,10 @@ class HostLayer(_layer):
         if self.output_mode == "int":
             return _tensor(shape, dtype="int64")
         if self.output_mode == "one_hot":
-            kept = shape[:-1] if shape and shape[-1] == 1 else shape
+            leading = shape[:-1] if shape and shape[-1] == 1 else shape
         else:
-            kept = shape[:-1]
-        return _tensor((*kept, self._depth()), dtype="float32")
+            leading = shape[:-1]
+        return _tensor((*leading, self._depth()), dtype="float32")
 
     def compute_output_shape(self, input_shape: object) -> Tree:
         return self.compute_output_spec(_tensor(input_shape)).shape

@@ -83,7 +83,7 @@ data_pools: Any = _enqueuers._DATA_POOLS  # pyright: ignore[reportPrivateUsage] 
 
 
 def name_as(kind: object, other: object) -> None:
-    """Makes saved models contain the name of Keras's ``kind`` for objects of the class ``other``."""
+    """Registers ``other`` so that saved models name its objects as instances of Keras's ``kind``."""
     names: Any = _api_export.REGISTERED_OBJS_TO_NAMES
     if kind in names:
         names[other] = names[kind]

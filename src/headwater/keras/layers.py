@@ -167,9 +167,9 @@ class DynamicEmbedding(keras.layers.Layer):
 
     def call(self, inputs: Tree, weights: Tree = None) -> Tree:
         self._require_fit(inputs, weights)
-        found = traced_rows(self, inputs, self.config.dim, pools=self.combiner is not None, weights=weights)
-        if found is not None:
-            return found[1]
+        ids_and_rows = traced_rows(self, inputs, self.config.dim, pools=self.combiner is not None, weights=weights)
+        if ids_and_rows is not None:
+            return ids_and_rows[1]
         if in_symbolic_scope():
             return keras.ops.zeros(self.compute_output_shape(inputs.shape), self.compute_dtype)
         if isinstance(inputs, jax.core.Tracer):
@@ -272,10 +272,10 @@ class DynamicEmbedding(keras.layers.Layer):
         if offsets is not None:
             ends = offsets[ends]
         if self.padding is not None:
-            kept = np.asarray(ids != self.padding)
-            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(kept)])[ends]
-            ids = ids[kept]
-            weights = None if weights is None else weights[kept]
+            is_id = np.asarray(ids != self.padding)
+            ends = np.concatenate([np.zeros(1, np.int64), np.cumsum(is_id)])[ends]
+            ids = ids[is_id]
+            weights = None if weights is None else weights[is_id]
         return group_into_bags(self.divide(ids), ends, self.combiner, weights, f"layer {self.name!r}")
 
     def own_rows(self, keys: DividedIds) -> Array:

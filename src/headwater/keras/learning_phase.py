@@ -4,8 +4,8 @@ Keras 3 has the argument ``training`` only: ``fit`` passes True, ``evaluate`` an
 here applies if a layer or model is called on values without this argument.
 
 In TensorFlow 1.15, a layer that is called with ``training`` on a symbolic tensor keeps this value in every use of the
-model, such as ``Dropout(0.5)(x, training=True)`` in `predict`, and a phase that is set before a model is made becomes a
-part of it. Keras 3 replaces both; `keep_given_phases` keeps them.
+model: ``Dropout(0.5)(x, training=True)`` also drops units in `predict`. A phase that is set before a model is created
+becomes a part of the model. Keras 3 replaces both values in each call; `keep_given_phases` keeps them.
 """
 
 from __future__ import annotations
@@ -81,7 +81,7 @@ def marking(variable: ContextVar[bool], function: Callable[..., Tree]) -> Callab
 
 
 def keep_given_phases() -> None:
-    """Makes functional models keep the ``training`` of symbolic calls of their layers, or the phase set for these."""
+    """Patches Keras: functional models keep the ``training`` of symbolic calls, or the phase set at these calls."""
     operation_fn, resolve = _functional.operation_fn, _layer._resolve_and_populate_arg
     loading = ContextVar("a functional model is made from a configuration", default=False)
 
@@ -90,12 +90,12 @@ def keep_given_phases() -> None:
         resolve(self, arg_name, call_spec, call_context, kwargs)
         if arg_name != _TRAINING or arg_name not in kwargs or not _symbolic(call_spec.user_arguments_dict.values()):
             return
-        given = arg_name in call_spec.user_arguments_dict
+        is_set = arg_name in call_spec.user_arguments_dict
         if loading.get():  # Keras 3 saves defaults like arguments
-            given = kwargs[arg_name] != self._call_signature.parameters[arg_name].default
-        if not given and _phase.value is not None:
+            is_set = kwargs[arg_name] != self._call_signature.parameters[arg_name].default
+        if not is_set and _phase.value is not None:
             kwargs[arg_name] = bool(_phase.value)
-        elif not given:
+        elif not is_set:
             del kwargs[arg_name]
 
     @functools.wraps(operation_fn)
@@ -117,9 +117,9 @@ def _watch_calls() -> None:
     @functools.wraps(resolve)
     def resolved(self: object, arg_name: str, call_spec: Any, call_context: Any, kwargs: dict[str, object]) -> None:
         arguments = call_spec.user_arguments_dict
-        given = arg_name != _TRAINING or arg_name in arguments
+        is_set = arg_name != _TRAINING or arg_name in arguments
         # Symbolic calls ignore the phase: it would become part of the model, and `fit` could not change it.
-        if not given and call_context.get_value(arg_name) is None and not _symbolic(arguments.values()):
+        if not is_set and call_context.get_value(arg_name) is None and not _symbolic(arguments.values()):
             call_context.set_value(arg_name, bool(_phase.value))
         resolve(self, arg_name, call_spec, call_context, kwargs)
 

@@ -172,10 +172,10 @@ class HashedCrossing(HostLayer):
         if any(column.dtype.kind not in "iuOSU" for column in columns):
             raise ValueError("All HashedCrossing inputs should have an integer or string dtype")
         rows = zip(*(_as_texts(column) for column in columns), strict=True)
-        found = np.array([crossed_number(row, _CROSSING_KEY, self.num_bins) for row in rows], np.int64).reshape(shape)
+        numbers = np.array([crossed_number(row, _CROSSING_KEY, self.num_bins) for row in rows], np.int64).reshape(shape)
         if self.output_mode == "int":
-            return self._result(found)
-        return self._result(self._encode(found[..., 0] if len(shape) == 2 else found))
+            return self._result(numbers)
+        return self._result(self._encode(numbers[..., 0] if len(shape) == 2 else numbers))
 
     def _depth(self) -> int:
         return self.num_bins
@@ -331,8 +331,8 @@ class _Lookup(HostLayer):
             raise ValueError(f"{self.name} was given a vocabulary, and cannot adapt to data")
         self.reset_state()
         whole = isinstance(data, np.ndarray | list | tuple | CompositeTensor) or hasattr(data, "__array__")
-        given: Any = data
-        batches: Iterable[Any] = [given] if whole else given
+        values: Any = data
+        batches: Iterable[Any] = [values] if whole else values
         for at, batch in enumerate(batches):
             if steps is not None and at >= steps:
                 break
@@ -382,18 +382,18 @@ class _Lookup(HostLayer):
         if self.invert:
             return self._invert(values)
         tokens = [self._token(value) for value in values.reshape(-1).tolist()]
-        found = np.array([self._known.places.get(token, -1) for token in tokens], np.int64).reshape(values.shape)
+        numbers = np.array([self._known.places.get(token, -1) for token in tokens], np.int64).reshape(values.shape)
         masked = np.zeros(values.shape, bool)
         if self.mask_token is not None:
             masked = np.array([token == self.mask_token for token in tokens], bool).reshape(values.shape)
             # In modes other than int, masked values are ignored.
-            found = np.where(masked, 0 if self.output_mode == "int" else np.iinfo(np.int64).max, found)
-        unknown = (found < 0) & ~masked
+            numbers = np.where(masked, 0 if self.output_mode == "int" else np.iinfo(np.int64).max, numbers)
+        unknown = (numbers < 0) & ~masked
         if unknown.any():
             if not self.num_oov_indices:
                 raise ValueError(f"{self.name} has num_oov_indices=0 and got tokens that are not in its vocabulary")
-            found[unknown] = self._first_unknown + (self._unknown(values[unknown]) if self.num_oov_indices > 1 else 0)
-        return found
+            numbers[unknown] = self._first_unknown + (self._unknown(values[unknown]) if self.num_oov_indices > 1 else 0)
+        return numbers
 
     def _numbers_in_function(self, inputs: Tensor) -> Tensor:
         if not self._known.tokens:
@@ -411,8 +411,8 @@ class _Lookup(HostLayer):
 
     def _invert(self, values: Any) -> HostArray:
         tokens = self.get_vocabulary()
-        found = [tokens[at] if 0 <= at < len(tokens) else self.oov_token for at in values.reshape(-1).tolist()]
-        return np.array(found).reshape(values.shape)
+        words = [tokens[at] if 0 <= at < len(tokens) else self.oov_token for at in values.reshape(-1).tolist()]
+        return np.array(words).reshape(values.shape)
 
     def get_config(self) -> dict[str, object]:
         return {

@@ -54,19 +54,19 @@ def metrics_in_call(model: Any, values: list[object]) -> Generator[None]:
 def refusing_metrics_in_call(model: Any, values: Sequence[object]) -> Generator[None]:
     """A context in which stateless calls of ``model`` raise ValueError if they lose the update of a metric, because its
     value is not in their scope; ``values`` are values of the metrics."""
-    given: dict[int, object] = {}
+    value_before: dict[int, object] = {}
 
     def enter(scope: StatelessScope) -> None:
-        given.clear()
+        value_before.clear()
         for variable, value in zip(model.metrics_variables, values, strict=True):
             if scope.get_current_value(variable) is None:
                 scope.add_update((variable, value))
-                given[id(variable)] = value
+                value_before[id(variable)] = value
 
     def leave(scope: StatelessScope) -> None:
         for metric in model.metrics:
-            held = [variable for variable in metric.variables if id(variable) in given]
-            if any(scope.get_current_value(variable) is not given[id(variable)] for variable in held):
+            held = [variable for variable in metric.variables if id(variable) in value_before]
+            if any(scope.get_current_value(variable) is not value_before[id(variable)] for variable in held):
                 raise ValueError(
                     f"metric {metric.name!r} is updated in the call of {type(model).__name__}, but its train_step "
                     "calls the model with stateless_call, which returns no metrics: call "

@@ -1,4 +1,4 @@
-"""Notifies a strategy of Keras models that are made, loaded or compiled in its scope."""
+"""Notifies a strategy of Keras models that are created, loaded or compiled in its scope."""
 
 from __future__ import annotations
 
@@ -32,8 +32,9 @@ _sharing = _Sharing()
 
 
 def expect_models(strategy: _Adopts, active: Callable[[], _Adopts | None]) -> None:
-    """Makes training a model outside of every scope an error, until ``strategy`` has adopted a model. Without this
-    error, each of the processes, which must train together, would train such a model alone.
+    """Patches Keras to reject training of models outside of every scope, until ``strategy`` has adopted a model.
+
+    Otherwise each of the processes, which must train together, would train such a model alone.
 
     Args:
       strategy: the strategy with which the processes train together.
@@ -44,7 +45,7 @@ def expect_models(strategy: _Adopts, active: Callable[[], _Adopts | None]) -> No
 
 
 def watch_models(active: Callable[[], _Adopts | None]) -> None:
-    """Patches Keras so that the active strategy adopts each model that is made or compiled.
+    """Patches Keras so that the active strategy adopts each model that is created or compiled.
 
     Every Keras model uses the two patched methods: constructors of all kinds of models call the trainer's ``__init__``,
     and a loaded model calls ``compile``. Outside of scopes, the methods behave as before.

@@ -67,30 +67,30 @@ MODULES = {path.partition(".")[0] for path in (*_DEFAULTS, *_RENAMED, *_REPLACED
 """Modules of ``tf.keras`` with such classes or functions."""
 
 
-def adapted(path: str, found: Any) -> Any:
-    """Returns the class or function ``found`` of Keras with the arguments of TensorFlow 1.15.
+def adapted(path: str, value: Any) -> Any:
+    """Returns the class or function ``value`` of Keras with the arguments of TensorFlow 1.15.
 
     Args:
       path: its path within ``tf.keras``, such as ``layers.LSTM``.
     """
-    found = _REPLACED.get(path, found)
-    is_class = inspect.isclass(found)
+    value = _REPLACED.get(path, value)
+    is_class = inspect.isclass(value)
     if path not in {*_DEFAULTS, *_RENAMED, *_WITHOUT_EFFECT} and not (is_class and path.startswith("losses.")):
-        return found
-    return (_class if is_class else _function)(path, found)
+        return value
+    return (_class if is_class else _function)(path, value)
 
 
 def accept_old_configurations() -> None:
     """Makes configurations in saved models of TensorFlow 1.15 accepted, whose classes have the arguments above."""
     for path in {*_RENAMED, *_WITHOUT_EFFECT}:
         module, _, name = path.partition(".")
-        found = getattr(getattr(_keras, module), name, None)
-        if inspect.isclass(found):
-            replace_class(found, adapted(path, found))
+        value = getattr(getattr(_keras, module), name, None)
+        if inspect.isclass(value):
+            replace_class(value, adapted(path, value))
 
 
 def _translated(
-    path: str, make: Callable[..., Tree], args: tuple[Tree, ...], given: dict[str, Tree]
+    path: str, make: Callable[..., Tree], args: tuple[Tree, ...], kwargs: dict[str, Tree]
 ) -> dict[str, Tree]:
     """Returns the named arguments for ``make``.
 
@@ -99,21 +99,21 @@ def _translated(
     """
     known = inspect.signature(make).parameters
     if len(args) > len(known):
-        make(*args, **given)  # which raises the error
-    given |= zip(known, args, strict=False)
+        make(*args, **kwargs)  # which raises the error
+    kwargs |= zip(known, args, strict=False)
     for old, new in _RENAMED.get(path, {}).items():
-        if old in given:
-            given[new] = given.pop(old)
+        if old in kwargs:
+            kwargs[new] = kwargs.pop(old)
     for name, values in _WITHOUT_EFFECT.get(path, {}).items():
-        value = given.pop(name, None)
+        value = kwargs.pop(name, None)
         if values is not None and value is not None and value not in values:
             raise NotImplementedError(f"{name}={value!r} of tf.keras.{path} is not supported")
-    if path == "layers.Embedding" and given.get("input_length") is not None:
-        length = given.pop("input_length")
-        given["input_shape"] = tuple(length) if isinstance(length, list | tuple) else (length,)
-    if path.startswith("losses.") and given.get("reduction") == "auto":
-        given["reduction"] = "sum_over_batch_size"
-    return {**_DEFAULTS.get(path, {}), **given}
+    if path == "layers.Embedding" and kwargs.get("input_length") is not None:
+        length = kwargs.pop("input_length")
+        kwargs["input_shape"] = tuple(length) if isinstance(length, list | tuple) else (length,)
+    if path.startswith("losses.") and kwargs.get("reduction") == "auto":
+        kwargs["reduction"] = "sum_over_batch_size"
+    return {**_DEFAULTS.get(path, {}), **kwargs}
 
 
 @functools.cache
@@ -133,16 +133,16 @@ def _class(path: str, kind: Any) -> Any:
         its subclasses in Keras do not derive from the adapted class."""
 
         def __instancecheck__(cls, instance: object) -> bool:
-            return isinstance(instance, kind) if cls is made else super().__instancecheck__(instance)
+            return isinstance(instance, kind) if cls is adapted_class else super().__instancecheck__(instance)
 
         def __subclasscheck__(cls, subclass: type) -> bool:
-            return issubclass(subclass, kind) if cls is made else super().__subclasscheck__(subclass)
+            return issubclass(subclass, kind) if cls is adapted_class else super().__subclasscheck__(subclass)
 
     space = {"__init__": __init__, "__module__": kind.__module__, "__doc__": kind.__doc__}
-    made: Any = Adapted(kind.__name__, (kind,), space)
-    made.__qualname__ = kind.__qualname__
-    name_as(kind, made)
-    return made
+    adapted_class: Any = Adapted(kind.__name__, (kind,), space)
+    adapted_class.__qualname__ = kind.__qualname__
+    name_as(kind, adapted_class)
+    return adapted_class
 
 
 @functools.cache

@@ -47,8 +47,8 @@ def _compiling(original: Callable[..., None]) -> Callable[..., None]:
                 )
         if distribute is not None:
             raise NotImplementedError("compile(distribute=...): create the model in a strategy's scope")
-        given = _keras.tree.flatten(sample_weight_mode)
-        if any(mode not in (None, "temporal") for mode in given):
+        modes = _keras.tree.flatten(sample_weight_mode)
+        if any(mode not in (None, "temporal") for mode in modes):
             raise ValueError(f"Unknown sample_weight_mode {sample_weight_mode!r}: use None or 'temporal'")
         original(self, *args, **kwargs)
         object.__setattr__(self, _MODES, sample_weight_mode)  # Keras would track it
@@ -97,8 +97,8 @@ def _check_weights(model: Tree, weights: Tree) -> None:
         for name in names:
             if name not in modes:
                 raise ValueError(f"Output {name} missing from `_sample_weight_modes` dictionary")
-    given = weights if isinstance(weights, Mapping | list | tuple) else [weights]
-    pairs = given.items() if isinstance(given, Mapping) else zip([*names, *given], given, strict=False)
+    entries = weights if isinstance(weights, Mapping | list | tuple) else [weights]
+    pairs = entries.items() if isinstance(entries, Mapping) else zip([*names, *entries], entries, strict=False)
     for at, (name, array) in enumerate(pairs):
         mode = modes.get(name) if isinstance(modes, Mapping) else modes[at] if isinstance(modes, list) else modes
         shape = np.shape(array) if array is not None else ()

@@ -128,12 +128,12 @@ def _upgraded(layer: Tree) -> dict[str, Tree]:
     if name == "InputLayer":
         settings["batch_shape"] = settings.pop("batch_input_shape", settings.get("batch_shape"))
     if kind is None or name in OLD["layers"]:
-        made = {"module": None, "class_name": name, "registered_name": name}
+        names = {"module": None, "class_name": name, "registered_name": name}
     else:
-        made = {"module": kind.__module__, "class_name": kind.__name__, "registered_name": None}
+        names = {"module": kind.__module__, "class_name": kind.__name__, "registered_name": None}
         if name not in _MODELS:
             settings = _accepted(kind, {key: _value(key, value) for key, value in settings.items()})
-    return {**{key: layer[key] for key in ("name", "inbound_nodes") if key in layer}, **made, "config": settings}
+    return {**{key: layer[key] for key in ("name", "inbound_nodes") if key in layer}, **names, "config": settings}
 
 
 def _value(key: str, value: Tree) -> Tree:
@@ -206,20 +206,20 @@ def _with_nodes_of_3(settings: Mapping[str, Tree]) -> dict[str, Tree]:
         return value
 
     def call(kind: str, node: Tree) -> Tree:
-        given = [node] if node and isinstance(node[0], str) else node
-        tensors = [tensor_of(each) for each in given]
-        named = {key: argument(value) for each in given for key, value in (each[3] if len(each) > 3 else {}).items()}
+        entries = [node] if node and isinstance(node[0], str) else node
+        tensors = [tensor_of(each) for each in entries]
+        named = {key: argument(value) for each in entries for key, value in (each[3] if len(each) > 3 else {}).items()}
         if len(tensors) > 1 and kind.endswith(("RNN", "LSTM", "GRU", "LSTM2D", "Bidirectional")):
             named["initial_state"] = tensors[1:]
             tensors = tensors[:1]
         return {"args": [tensors if len(tensors) > 1 else tensors[0]], "kwargs": named}
 
-    made = [
+    converted = [
         {**_upgraded(each), "inbound_nodes": [call(each["class_name"], node) for node in each["inbound_nodes"]]}
         for each in layers
     ]
     ends = {key: [place(each) for each in settings[key]] for key in ("input_layers", "output_layers")}
-    return {**settings, "layers": made, **ends}
+    return {**settings, "layers": converted, **ends}
 
 
 # Training ---------------------------------------------------------------------------------------------------------
@@ -290,15 +290,15 @@ def _metric_of(prefixes: Sequence[str], described: Tree) -> Tree:
 def _restore_optimizer(optimizer: Tree, variables: Sequence[Tree], group: Tree, path: str) -> None:
     """Assigns the state in a file to an optimizer; logs a warning if a part of the state is not in the file."""
     optimizer.build(variables)
-    found: dict[str, list[Tree]] = {}
+    arrays_of_slot: dict[str, list[Tree]] = {}
     for name in hdf5.load_attributes_from_hdf5_group(group, "weight_names"):
         parts = name.removesuffix(":0").split("/")
         # The slot is at the end before TensorFlow 2.11, and after the class since then.
         slot = parts[1] if len(parts) > 1 and parts[1] in _NAMES_OF_SLOTS else parts[-1]
-        found.setdefault(slot, []).append(np.asarray(group[name]))
+        arrays_of_slot.setdefault(slot, []).append(np.asarray(group[name]))
     for name in ("iter", "iteration"):
-        if name in found:
-            optimizer.iterations.assign(int(found[name][0]))
+        if name in arrays_of_slot:
+            optimizer.iterations.assign(int(arrays_of_slot[name][0]))
     waiting: dict[str, list[Tree]] = {}
     for variable in optimizer.variables:
         slot = max((name for name in _OWN_SLOTS if variable.name.endswith(f"_{name}")), key=len, default="")
@@ -307,7 +307,7 @@ def _restore_optimizer(optimizer: Tree, variables: Sequence[Tree], group: Tree, 
     for slot, held in waiting.items():
         old = old_optimizers.SLOTS.get((type(optimizer).__name__, slot), slot)
         names = (old, _LATER_SLOTS.get(slot, slot), slot)
-        values = next((found[name] for name in names if name in found), [])
+        values = next((arrays_of_slot[name] for name in names if name in arrays_of_slot), [])
         if [value.shape for value in values] == [tuple(variable.shape) for variable in held]:
             for variable, value in zip(held, values, strict=True):
                 variable.assign(value)

@@ -114,10 +114,10 @@ class MeanTensor(_keras.metrics.Metric):
             )
         weights = ops.ones_like(values)
         if sample_weight is not None:
-            given = ops.cast(sample_weight, self.dtype)
-            while len(given.shape) < len(values.shape):
-                given = ops.expand_dims(given, -1)
-            weights = weights * given
+            factors = ops.cast(sample_weight, self.dtype)
+            while len(factors.shape) < len(values.shape):
+                factors = ops.expand_dims(factors, -1)
+            weights = weights * factors
         self.total.assign_add(values * weights)
         self.count.assign_add(weights)
 

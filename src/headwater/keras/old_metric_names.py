@@ -79,9 +79,9 @@ def _names(model: Tree) -> list[tuple[str, str]]:
     compiled, losses_of_outputs = model._compile_metrics, getattr(model._compile_loss, "metrics", ())
     for metric in model.metrics:
         if metric is compiled:
-            given = _keras.tree.flatten([metric._user_metrics, metric._user_weighted_metrics])
-            texts = [each for each in given if isinstance(each, str)]
-            names = list(metric.result()) if metric.built else [getattr(each, "name", each) for each in given if each]
+            metrics = _keras.tree.flatten([metric._user_metrics, metric._user_weighted_metrics])
+            texts = [each for each in metrics if isinstance(each, str)]
+            names = list(metric.result()) if metric.built else [getattr(each, "name", each) for each in metrics if each]
             prefixes = ["", *(f"{output}_" for output in metric.output_names or ())]
             of_outputs = [(_old_name(str(name), texts, prefixes), str(name)) for name in names]
         else:

@@ -62,10 +62,10 @@ class BaseLogger(keras.callbacks.Callback):
     def on_batch_end(self, batch: int, logs: Mapping[str, float] | None = None) -> None:
         """Adds the metrics of a batch, weighted by the ``size`` in its logs (1 by default)."""
         del batch
-        given = dict(logs or {})
-        size = int(given.get("size", 1))
+        values = dict(logs or {})
+        size = int(values.get("size", 1))
         self.seen += size
-        for name, value in given.items():
+        for name, value in values.items():
             if name in self.stateful_metrics:
                 self.totals[name] = value
             else:
@@ -118,13 +118,13 @@ class HDF5Matrix:
             first, last = key.start or 0, len(self) if key.stop is None else key.stop
             if self.start + last > self.end:
                 raise IndexError(f"row {last} is out of range: there are {len(self)} rows")
-            found = self.data[slice(first + self.start, last + self.start, key.step)]
+            rows_read = self.data[slice(first + self.start, last + self.start, key.step)]
         else:
             rows = np.asarray(key)
             if rows.size and rows.max() + self.start >= self.end:
                 raise IndexError(f"row {rows.max()} is out of range: there are {len(self)} rows")
-            found = self.data[rows + self.start] if rows.ndim else self.data[int(rows) + self.start]
-        return found if self.normalizer is None else self.normalizer(found)
+            rows_read = self.data[rows + self.start] if rows.ndim else self.data[int(rows) + self.start]
+        return rows_read if self.normalizer is None else self.normalizer(rows_read)
 
     @property
     def shape(self) -> tuple[int, ...]:

@@ -19,7 +19,7 @@ def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill
     Returns:
       A sentence for each process that was killed, or that is still running.
     """
-    found: list[str] = []
+    messages: list[str] = []
     for pool in list(data_pools):
         processes: list[Any] = [each for each in pool._pool if hasattr(each, "kill")]  # pools of threads have none
         # In a thread, because `terminate` waits for its processes without a timeout.
@@ -31,8 +31,8 @@ def terminate_keras_multiprocessing_pools(grace_period: float = 0.1, use_sigkill
         if use_sigkill:
             for process in alive:
                 process.kill()
-                found.append(f"{process.name} did not end within {grace_period} s and was killed")
+                messages.append(f"{process.name} did not end within {grace_period} s and was killed")
             ending.join(grace_period)
         else:
-            found += [f"{process.name} with the id {process.pid} is still running" for process in alive]
-    return found
+            messages += [f"{process.name} with the id {process.pid} is still running" for process in alive]
+    return messages

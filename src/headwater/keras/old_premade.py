@@ -75,10 +75,10 @@ class LinearModel(_keras.Model):
         Raises:
           ValueError: the number of inputs differs from that in `build`.
         """
-        given: Sequence[Tree] = inputs if isinstance(inputs, list | tuple) else [inputs]
-        if len(given) != len(self.dense_layers):
-            raise ValueError(f"Expected {len(self.dense_layers)} inputs, but got {len(given)} inputs")
-        total = sum(layer(value) for layer, value in zip(self.dense_layers, given, strict=True))
+        values: Sequence[Tree] = inputs if isinstance(inputs, list | tuple) else [inputs]
+        if len(values) != len(self.dense_layers):
+            raise ValueError(f"Expected {len(self.dense_layers)} inputs, but got {len(values)} inputs")
+        total = sum(layer(value) for layer, value in zip(self.dense_layers, values, strict=True))
         if self.bias is not None:
             total = total + self.bias
         return self.activation(total)

@@ -1,4 +1,4 @@
-"""Strategies with the arguments that ``tf.contrib.distribute`` had."""
+"""Strategies with the arguments of ``tf.contrib.distribute``."""
 
 from __future__ import annotations
 
@@ -76,10 +76,10 @@ class CollectiveAllReduceStrategy(mirrored.MultiWorkerMirroredStrategy):
     """
 
     def __init__(self, num_gpus_per_worker: int = 0, communication: Any = None) -> None:
-        found = [name for name in replica_devices() if name.startswith("GPU")] if num_gpus_per_worker else []
-        if num_gpus_per_worker and len(found) != num_gpus_per_worker:
+        gpus = [name for name in replica_devices() if name.startswith("GPU")] if num_gpus_per_worker else []
+        if num_gpus_per_worker and len(gpus) != num_gpus_per_worker:
             raise ValueError(
-                f"num_gpus_per_worker is {num_gpus_per_worker}, but this process sees {len(found)} GPUs: set "
+                f"num_gpus_per_worker is {num_gpus_per_worker}, but this process sees {len(gpus)} GPUs: set "
                 "CUDA_VISIBLE_DEVICES to the GPUs to use"
             )
         options = None if communication is None else mirrored.CommunicationOptions(implementation=communication)

@@ -123,8 +123,8 @@ def predict_generator(
 
 def predict_classes(self: Any, x: Tree, batch_size: int = 32, verbose: int = 0) -> Any:
     """Returns the most probable class of each example; of one output, whether it is greater than 0.5."""
-    found = self.predict(x, batch_size=batch_size, verbose=verbose)
-    return np.argmax(found, axis=-1) if found.shape[-1] > 1 else (found > 0.5).astype("int32")
+    outputs = self.predict(x, batch_size=batch_size, verbose=verbose)
+    return np.argmax(outputs, axis=-1) if outputs.shape[-1] > 1 else (outputs > 0.5).astype("int32")
 
 
 def predict_proba(self: Any, x: Tree, batch_size: int = 32, verbose: int = 0) -> Any:

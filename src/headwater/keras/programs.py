@@ -79,8 +79,8 @@ def _without_names(config: Any) -> Any:
 
 def updates_made(optimizer: keras.Optimizer) -> int:
     """Returns the number of updates that an optimizer has made."""
-    made = optimizer.iterations
-    return int(_keras.ops.convert_to_numpy(getattr(made, "value", made)))
+    iterations = optimizer.iterations
+    return int(_keras.ops.convert_to_numpy(getattr(iterations, "value", iterations)))
 
 
 def model_variables(model: keras.Model) -> Mapping[str, object]:
@@ -102,16 +102,16 @@ def elements(batch: object) -> str:
 
 def contents(data: object) -> str:
     """A digest of some rows of arrays."""
-    found = 0
+    checksum = 0
     for leaf in _tree.flatten(data):
         if leaf is not None:
             rows = leaf[:: max(1, len(leaf) // _SAMPLED)][:_SAMPLED]
             for part in (rows.offsets, rows.values) if isinstance(rows, Bags) else (np.asarray(rows),):
-                found = zlib.crc32(
+                checksum = zlib.crc32(
                     np.ascontiguousarray(part).tobytes() if part.dtype != object else repr(part.tolist()).encode(),
-                    found,
+                    checksum,
                 )
-    return f"{found:08x}"
+    return f"{checksum:08x}"
 
 
 def list_paths(variables: Sequence[Any]) -> str:

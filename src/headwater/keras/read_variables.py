@@ -43,12 +43,12 @@ def read_variables_in_steps() -> None:
     def get(self: Tree) -> Tree:
         if isinstance(self._value, np.ndarray) and not _is_tracing():  # a step has assigned it
             self._value = jnp.asarray(self._value)
-        found = value.__get__(self)
+        listed = value.__get__(self)
         if not in_stateless_scope() or self._value is None or isinstance(self._value, jax.core.Tracer):
-            return found
+            return listed
         scope: Tree = get_stateless_scope()
         if scope.get_current_value(self) is not None or not _is_tracing():
-            return found
+            return listed
         copied = vars(self)
         if _COPY not in copied:
             object.__setattr__(self, _COPY, np.asarray(self._value))

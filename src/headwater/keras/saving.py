@@ -104,10 +104,10 @@ def load_model(path: Any, custom_objects: Any = None, compile: bool = True, safe
 
 def _build_optimizer(model: Tree, path: str) -> None:
     """Builds the optimizer of a model from an HDF5 file: Keras builds it without the variables of layers."""
-    made = getattr(model, "optimizer", None)
-    if made is None or not made.built or made._trainable_variables or not model.trainable_variables:
+    optimizer = getattr(model, "optimizer", None)
+    if optimizer is None or not optimizer.built or optimizer._trainable_variables or not model.trainable_variables:
         return
-    model.optimizer = type(made).from_config(settings_for_copies(made))
+    model.optimizer = type(optimizer).from_config(settings_for_copies(optimizer))
     model.optimizer.build(model.trainable_variables)
     with h5py.File(path, "r") as file:
         values = [np.asarray(value) for value in hdf5.load_optimizer_weights_from_hdf5_group(file)]

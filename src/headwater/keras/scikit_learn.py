@@ -26,9 +26,9 @@ def _names(function: Callable[..., object]) -> set[str]:
     }
 
 
-def _taken(function: Callable[..., object], given: Mapping[str, object]) -> dict[str, Tree]:
+def _taken(function: Callable[..., object], arguments: Mapping[str, object]) -> dict[str, Tree]:
     names = _names(function)
-    return {name: value for name, value in given.items() if name in names}
+    return {name: value for name, value in arguments.items() if name in names}
 
 
 class _Wrapper:
@@ -128,13 +128,13 @@ class KerasClassifier(_Wrapper):
 
     def predict(self, x: HostArray, **kwargs: object) -> Tree:
         """The label of each example."""
-        found = self._outputs(x, kwargs)
-        return self.classes_[np.argmax(found, -1) if found.shape[-1] > 1 else (found > 0.5).astype("int32")]
+        outputs = self._outputs(x, kwargs)
+        return self.classes_[np.argmax(outputs, -1) if outputs.shape[-1] > 1 else (outputs > 0.5).astype("int32")]
 
     def predict_proba(self, x: HostArray, **kwargs: object) -> Tree:
         """The probability of each label, of shape (examples, labels)."""
-        found = self._outputs(x, kwargs)
-        return np.hstack([1 - found, found]) if found.shape[1] == 1 else found
+        outputs = self._outputs(x, kwargs)
+        return np.hstack([1 - outputs, outputs]) if outputs.shape[1] == 1 else outputs
 
     def score(self, x: HostArray, y: HostArray, **kwargs: object) -> float:
         """Returns the share of examples that are classified correctly.
@@ -145,8 +145,8 @@ class KerasClassifier(_Wrapper):
         y = np.searchsorted(self.classes_, y)
         if self.model.loss == "categorical_crossentropy" and np.ndim(y) != 2:
             y = _keras.utils.to_categorical(y)
-        found = self._evaluated(x, y, kwargs)
-        for name, value in found.items():
+        results = self._evaluated(x, y, kwargs)
+        for name, value in results.items():
             if name in ("acc", "accuracy"):
                 return value
         raise ValueError(

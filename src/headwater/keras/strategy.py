@@ -1,7 +1,7 @@
 """Strategies: the placement of a model's variables, and the number of replicas that share the work of a step.
 
-A program makes a strategy, makes its model within ``with strategy.scope():``, and calls ``fit`` as usual. A strategy
-changes models in `Strategy.adopt`; the strategy for one device changes nothing.
+A program creates a strategy, creates its model within ``with strategy.scope():``, and calls ``fit`` as usual. A
+strategy changes models in `Strategy.adopt`; the strategy for one device changes nothing.
 """
 
 from __future__ import annotations
@@ -179,11 +179,11 @@ class Strategy:
         return ("/device:CPU:0",)
 
     def adopt(self, model: object) -> None:
-        """Called with every Keras model that is made, loaded or compiled in the scope; may be called again."""
+        """Adopts a Keras model that is created, loaded or compiled in the scope; may be called again for a model."""
         del model
 
     def _expect_models(self) -> None:
-        """Rejects the training of models from outside the scope, until a model is made in the scope.
+        """Rejects the training of models from outside the scope, until a model is created in the scope.
 
         Called if this process trains together with others: each process would train such a model alone.
         """
@@ -197,7 +197,7 @@ class Strategy:
 
     @contextmanager
     def scope(self) -> Generator[Strategy]:
-        """A context in which models that are made, loaded or compiled belong to this strategy.
+        """Context manager in which models that are created, loaded or compiled belong to this strategy.
 
         Raises:
           RuntimeError: this thread is in the scope of another strategy.

@@ -63,8 +63,8 @@ class AddMetric(_keras.layers.Layer):
 def _accepting(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def add_loss(self: Tree, losses: Tree = None, inputs: Tree = None, **kwargs: Tree) -> None:
-        given = losses if losses is not None else kwargs.get("loss")
-        for loss in given if isinstance(given, list | tuple) else [given]:
+        new_losses = losses if losses is not None else kwargs.get("loss")
+        for loss in new_losses if isinstance(new_losses, list | tuple) else [new_losses]:
             if isinstance(loss, KerasTensor):
                 _extend(self, AddLoss()(loss))
             elif callable(loss):
@@ -79,8 +79,8 @@ def _computed(layer: Tree) -> list[Tree]:
     """Returns the losses that functions without arguments compute from weights of a layer and the layers in it."""
     if layer._losses_override:
         return []  # computed in the call
-    found = [function for each in layer._flatten_layers() for function in vars(each).get(_FUNCTIONS, ())]
-    return [(function if builds_graph() else as_eager_function(function))() for function in found]
+    functions = [function for each in layer._flatten_layers() for function in vars(each).get(_FUNCTIONS, ())]
+    return [(function if builds_graph() else as_eager_function(function))() for function in functions]
 
 
 def _extend(model: Tree, output: Tree) -> None:
@@ -95,8 +95,8 @@ def _extend(model: Tree, output: Tree) -> None:
     known = {id(layer) for layer in model.layers}
     further = [*getattr(model, "_further_outputs", ()), output]
     object.__setattr__(model, "_further_outputs", further)
-    found = map_graph(model.inputs, [*model.outputs, *further])
-    model._nodes, model._nodes_by_depth, model._operations, model._operations_by_depth = found
+    network = map_graph(model.inputs, [*model.outputs, *further])
+    model._nodes, model._nodes_by_depth, model._operations, model._operations_by_depth = network
     for layer in model.layers:
         if id(layer) not in known:
             model._tracker.track(layer)

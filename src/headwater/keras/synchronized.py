@@ -10,7 +10,7 @@ share's statistics is the sum of the gradients g_j of all workers j. Worker i ha
 gradients that it computes are later weighted by r_i. To compensate for this weight, worker i uses Σ_j r_j g_j / r_i.
 
 The compiled step exchanges statistics through callbacks. A worker without rows computes nothing, but takes part in the
-exchanges of the others until their steps have ended.
+exchanges of the other workers until their steps have ended.
 """
 
 from __future__ import annotations
@@ -100,11 +100,11 @@ class Exchange:
     def _gather_all(self, value: object) -> list[HostArray]:
         own = np.asarray(value)
         try:
-            found = self._replicas.gather([own], _DESCRIPTION)
+            gathered = self._replicas.gather([own], _DESCRIPTION)
         except Exception as error:
             self._error = error
             raise
-        return [np.asarray(values[0]) if len(values) else np.zeros_like(own) for values in found]
+        return [np.asarray(values[0]) if len(values) else np.zeros_like(own) for values in gathered]
 
 
 _current: ContextVar[Exchange | None] = ContextVar("exchange of statistics", default=None)
@@ -150,12 +150,12 @@ def synchronize_normalization() -> None:
 
 def _moments(inputs: jax.Array, mask: jax.Array | None, axes: Sequence[int]) -> tuple[Any, Any]:
     """Mean and variance per channel of the batch of all workers, of which ``inputs`` are this worker's rows."""
-    kept: Any = None if mask is None else jnp.broadcast_to(jnp.asarray(mask, bool)[..., None], inputs.shape)
+    is_valid: Any = None if mask is None else jnp.broadcast_to(jnp.asarray(mask, bool)[..., None], inputs.shape)
     # Keras's own epsilon, for masks that keep nothing.
     least = 0.0 if mask is None else keras.backend.epsilon()
-    count = jnp.sum(jnp.ones_like(inputs), axes, where=kept)
-    mean = jnp.sum(inputs, axes, where=kept) / (count + least)
-    squares = jnp.sum(jnp.square(inputs - jnp.expand_dims(mean, axes)), axes, where=kept)
+    count = jnp.sum(jnp.ones_like(inputs), axes, where=is_valid)
+    mean = jnp.sum(inputs, axes, where=is_valid) / (count + least)
+    squares = jnp.sum(jnp.square(inputs - jnp.expand_dims(mean, axes)), axes, where=is_valid)
     exchange = _current.get()
     own = jnp.stack([count, mean, squares])
     counts, means, sums = jnp.moveaxis(own[None] if exchange is None else exchange.gather(own), 1, 0)

@@ -196,12 +196,12 @@ def _table_points(statistics: Mapping[str, TableStatistics]) -> dict[str, float]
     whole = TableStatistics(
         **{each.name: sum(getattr(one, each.name) for one in parts) for each in fields(TableStatistics)}
     )
-    found: dict[str, float] = {shown: getattr(whole, name) for shown, name in _DRAWN.items()}
+    points: dict[str, float] = {shown: getattr(whole, name) for shown, name in _DRAWN.items()}
     for task, one in statistics.items():
         place = TaskName.parse(task)
-        found[f"rows/{place.job}_{place.index}"] = one.rows
-        found[f"lookups/{place.job}_{place.index}"] = one.hits + one.misses
-    return found
+        points[f"rows/{place.job}_{place.index}"] = one.rows
+        points[f"lookups/{place.job}_{place.index}"] = one.hits + one.misses
+    return points
 
 
 def adapt_board(callback: Any) -> None:
@@ -212,7 +212,7 @@ def adapt_board(callback: Any) -> None:
     """
     if isinstance(callback, TensorBoard):
         return
-    made = TensorBoard(
+    board = TensorBoard(
         callback.log_dir,
         histogram_freq=callback.histogram_freq,
         write_graph=callback.write_graph,
@@ -224,4 +224,4 @@ def adapt_board(callback: Any) -> None:
         embeddings_metadata=callback.embeddings_metadata,
     )
     become(callback, TensorBoard, _base)
-    vars(callback).update(vars(made))
+    vars(callback).update(vars(board))

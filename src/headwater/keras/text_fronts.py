@@ -1,7 +1,7 @@
-"""Models whose inputs are strings: lookup layers at their beginning are computed on the host, for each batch.
+"""Models with string inputs: the lookup layers at their beginning are computed on the host, for each batch.
 
-JAX has no strings. So `fit`, `evaluate` and `predict` of a functional model or `Sequential` compute these layers, which
-have no variables, before a step, and pass the resulting numbers to the rest of the model.
+JAX has no strings. So `fit`, `evaluate` and `predict` of a functional model or `Sequential` compute the lookup layers,
+which have no variables, before each step, and pass the resulting numbers to the remaining layers.
 """
 
 from __future__ import annotations
@@ -29,7 +29,7 @@ _functional: Tree = functional
 
 
 class Front:
-    """The beginning of a model, up to its lookup layers: it is computed on the host.
+    """The beginning of a model, up to and including its lookup layers, which is computed on the host.
 
     Args:
       compute: takes the model's inputs; returns numbers.
@@ -70,7 +70,7 @@ def front_of(model: Tree) -> Front | None:
             lambda inputs: [functools.reduce(lambda value, layer: layer(value), leading, inputs)],
             functools.partial(_call_layers, following),
         )
-    if not isinstance(model, Functional) or not any(made.dtype == "string" for made in whole._inputs):
+    if not isinstance(model, Functional) or not any(symbol.dtype == "string" for symbol in whole._inputs):
         return None
     return _functional_front(model)
 
@@ -85,7 +85,7 @@ def _call_layers(layers: list[Tree], values: list[Tree], training: Tree) -> Tree
 
 def _functional_front(model: Tree) -> Front | None:
     cuts: list[Tree] = []
-    texts = {id(made) for made in model._inputs if made.dtype == "string"}
+    texts = {id(symbol) for symbol in model._inputs if symbol.dtype == "string"}
     for operation in model._operations:
         for node in operation._inbound_nodes:
             if any(id(tensor) in texts for tensor in node.input_tensors):
@@ -96,14 +96,14 @@ def _functional_front(model: Tree) -> Front | None:
     front = Function(model._inputs, cuts)
     if any(getattr(operation, "trainable_weights", None) for operation in front._operations):
         return None  # the steps of training would not change these weights
-    numbers = [made for made in model._inputs if made.dtype != "string"]
+    numbers = [symbol for symbol in model._inputs if symbol.dtype != "string"]
     rest = Function([*cuts, *numbers], model._outputs_struct)
 
     def compute(inputs: Tree) -> list[Tree]:
         flat = model._standardize_inputs(inputs)
-        found = front._run_through_graph(flat, operation_fn=lambda operation: operation)
+        numbers_of_texts = front._run_through_graph(flat, operation_fn=lambda operation: operation)
         pairs = zip(flat, model._inputs, strict=True)
-        return [*tree.flatten(found), *(value for value, made in pairs if made.dtype != "string")]
+        return [*tree.flatten(numbers_of_texts), *(value for value, symbol in pairs if symbol.dtype != "string")]
 
     def call_rest(values: list[Tree], training: Tree) -> Tree:
         return rest._run_through_graph(
@@ -170,8 +170,8 @@ def _after_front(call: Callable[..., Tree]) -> Callable[..., Tree]:
             return call(self, inputs, training=training, mask=mask, **kwargs)
         front = front_of(self)
         assert front is not None
-        found = front.rest(inputs[_KEY], training)
+        outputs = front.rest(inputs[_KEY], training)
         self.built = True  # a Sequential without an input layer
-        return found
+        return outputs
 
     return run

@@ -65,12 +65,12 @@ class TextVectorization(StringLookup):
         **kwargs: Any,
     ) -> None:
         standardize, split = (_deserialize(it) if isinstance(it, dict) else it for it in (standardize, split))  # pyright: ignore[reportUnknownArgumentType]
-        for what, given, allowed in (
+        for what, value, allowed in (
             ("standardize", standardize, ("lower_and_strip_punctuation", "lower", "strip_punctuation", None)),
             ("split", split, ("whitespace", "character", None)),
         ):
-            if not callable(given) and given not in allowed:
-                raise ValueError(f"{what} must be one of {', '.join(map(str, allowed))}, or a function, not {given!r}")
+            if not callable(value) and value not in allowed:
+                raise ValueError(f"{what} must be one of {', '.join(map(str, allowed))}, or a function, not {value!r}")
         if output_mode != "int" and (ragged or output_sequence_length is not None):
             raise ValueError(f"ragged and output_sequence_length require output_mode 'int', not {output_mode!r}")
         if ragged and output_sequence_length is not None:
@@ -97,10 +97,10 @@ class TextVectorization(StringLookup):
         return self._on_host(inputs)
 
     def _in_function(self, inputs: Tensor) -> Tree:
-        found = self._numbers_in_function(lookups.words(self, inputs))
+        numbers = self._numbers_in_function(lookups.words(self, inputs))
         if self.output_mode == "int":
-            return lookups.cut(found, self.output_sequence_length)
-        return lookups.encode(self, found, self._depth(), self._weights())
+            return lookups.cut(numbers, self.output_sequence_length)
+        return lookups.encode(self, numbers, self._depth(), self._weights())
 
     def _on_host(self, inputs: Any) -> Any:
         rows = self._rows(inputs)
@@ -147,8 +147,8 @@ class TextVectorization(StringLookup):
 
     def _split_texts(self, texts: list[bytes]) -> list[list[bytes]]:
         if callable(self.split):
-            found: Any = self.split(_as_tensor(texts))
-            rows = found.to_list() if hasattr(found, "to_list") else np.asarray(found).tolist()
+            words: Any = self.split(_as_tensor(texts))
+            rows = words.to_list() if hasattr(words, "to_list") else np.asarray(words).tolist()
             return [[_bytes(word) for word in row] for row in rows]
         if self.split == "whitespace":
             return [text.split() for text in texts]

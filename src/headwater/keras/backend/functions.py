@@ -31,7 +31,7 @@ ops: Any = keras.ops
 
 
 class BackendFunction:
-    """A function that computes symbolic tensors from values of others, and updates variables at each call.
+    """A function that computes symbolic tensors from values of its inputs, and updates variables at each call.
 
     Args:
       inputs: symbolic tensors; any other element is the learning phase.
@@ -47,8 +47,8 @@ class BackendFunction:
         leaves = _keras.tree.flatten(outputs)
         self._count = len(leaves)
         self._is_phase = [not isinstance(each, KerasTensor) for each in inputs]
-        given = [each for each in inputs if isinstance(each, KerasTensor)]
-        self._function = Function(given, [*leaves, *(new for _, new in updates)])
+        symbols = [each for each in inputs if isinstance(each, KerasTensor)]
+        self._function = Function(symbols, [*leaves, *(new for _, new in updates)])
 
     def __call__(self, inputs: Sequence[Value]) -> Value:
         """The outputs' values as NumPy arrays, in their structure."""
@@ -56,16 +56,16 @@ class BackendFunction:
         values = [np.asarray(v) for v, is_phase in zip(inputs, self._is_phase, strict=True) if not is_phase]
         training = bool(phases[-1]) if phases else None
         tensors = [ops.convert_to_tensor(value) for value in values]
-        found = self._function._run_through_graph(
+        results = self._function._run_through_graph(
             tensors, operation_fn=lambda op: _functional.operation_fn(op, training=training)
         )
-        for each, value in zip(self._variables, found[self._count :], strict=True):
+        for each, value in zip(self._variables, results[self._count :], strict=True):
             each.assign(value)
-        return _keras.tree.pack_sequence_as(self._outputs, [np.asarray(value) for value in found[: self._count]])
+        return _keras.tree.pack_sequence_as(self._outputs, [np.asarray(value) for value in results[: self._count]])
 
 
 class GraphFunction:
-    """A function that computes tensors of a graph from values of others in the session of `get_session`.
+    """A function that computes tensors of a graph from values of its inputs, in the session of `get_session`.
 
     Args:
       inputs: tensors that each call feeds.
@@ -100,14 +100,14 @@ class GraphFunction:
             session: Any = get_session()
         feeds = {**dict(zip(self.inputs, tree.flatten(inputs), strict=True)), **(self.feed_dict or {})}
         feeds = {each: value for each, value in feeds.items() if value is not None}
-        found = session.run([self.outputs, self.fetches, self.updates_op], feeds, *self._settings)
-        return tree.pack_sequence_as(self._structure, found[0])
+        results = session.run([self.outputs, self.fetches, self.updates_op], feeds, *self._settings)
+        return tree.pack_sequence_as(self._structure, results[0])
 
 
 def function(
     inputs: Any, outputs: Any, updates: Sequence[Any] | None = None, name: str | None = None, **kwargs: Any
 ) -> BackendFunction | GraphFunction:
-    """A function that computes tensors from others: of a graph, or symbolic tensors of Keras.
+    """Returns a function that computes tensors of a graph, or symbolic tensors of Keras, from other tensors.
 
     Args:
       inputs: a list of tensors, whose values are the function's arguments. The learning phase may be one of them.
@@ -165,5 +165,5 @@ def gradients(loss: Any, variables: Any) -> list[Any]:
             raise ValueError(f"{each!r} is not a symbolic tensor; gradients of weights are computed by the optimizer.")
     known = {id(each) for each in wanted}
     others = [each for each in _keras.utils.get_source_inputs(loss) if id(each) not in known]
-    found = _Gradients(Function([*others, *wanted], [loss]), len(wanted))([*others, *wanted])
-    return found
+    results = _Gradients(Function([*others, *wanted], [loss]), len(wanted))([*others, *wanted])
+    return results

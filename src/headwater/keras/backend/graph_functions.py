@@ -59,8 +59,8 @@ def rnn(
     def step(before: Tree, at: Tree) -> Tree:
         output, new = step_function(at[0], (*before[1], *fixed))
         if marks:
-            kept = zeros if zero_output_for_mask else before[0]
-            output = _tree.map_structure(lambda n, o: chosen(at[1], n, o), output, kept)
+            last_output = zeros if zero_output_for_mask else before[0]
+            output = _tree.map_structure(lambda n, o: chosen(at[1], n, o), output, last_output)
             new = [chosen(at[1], n, o) for n, o in zip(new, before[1], strict=True)]
         return output, list(new)
 

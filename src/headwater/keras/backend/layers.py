@@ -186,9 +186,9 @@ def _local(
         cut = tuple(slice(p * s, p * s + w) for p, s, w in zip(place, strides, window, strict=True))
         part = inputs[(slice(None), slice(None), *cut) if channels_first else (slice(None), *cut)]
         features.append(ops.reshape(part, (1, -1, kernel.shape[1])))
-    found = ops.matmul(ops.concatenate(features, axis=0), kernel)
-    found = ops.reshape(ops.transpose(found, (1, 0, 2)), (-1, *places, kernel.shape[-1]))
-    return ops.moveaxis(found, -1, 1) if channels_first else found
+    outputs = ops.matmul(ops.concatenate(features, axis=0), kernel)
+    outputs = ops.reshape(ops.transpose(outputs, (1, 0, 2)), (-1, *places, kernel.shape[-1]))
+    return ops.moveaxis(outputs, -1, 1) if channels_first else outputs
 
 
 def bias_add(x: Value, bias: Value, data_format: str | None = None) -> Value:
@@ -381,11 +381,11 @@ def ctc_decode(
     scores = ops.log(y_pred + _keras.config.epsilon())
     blank = y_pred.shape[-1] - 1
     strategy = "greedy" if greedy else "beam_search"
-    found, score = ops.ctc_decode(
+    paths, score = ops.ctc_decode(
         scores, ops.cast(input_length, "int32"), strategy, beam_width, top_paths, mask_index=blank
     )
-    longest = [int(np.max(np.sum(np.asarray(path) >= 0, axis=1), initial=0)) for path in found]
-    return [path[:, :length] for path, length in zip(found, longest, strict=True)], score
+    longest = [int(np.max(np.sum(np.asarray(path) >= 0, axis=1), initial=0)) for path in paths]
+    return [path[:, :length] for path, length in zip(paths, longest, strict=True)], score
 
 
 # Loops over time ------------------------------------------------------------------------------------------------

@@ -266,8 +266,8 @@ def arange(start: float, stop: float | None = None, step: float = 1, dtype: str 
     if stop is None and start < 0:
         start = 0
     if builds_graph() or has_graph_value((start, stop, step)):
-        found = arrays.range(*((start,) if stop is None else (start, stop)), delta=step)
-        return found if dtype == "int32" and found.dtype.is_integer else ops.cast(found, dtype)
+        numbers = arrays.range(*((start,) if stop is None else (start, stop)), delta=step)
+        return numbers if dtype == "int32" and numbers.dtype.is_integer else ops.cast(numbers, dtype)
     return ops.arange(start, stop, step, dtype=dtype)
 
 
@@ -289,8 +289,8 @@ def map_fn(fn: Callable[[Value], Value], elems: Value, name: str | None = None, 
     if has_graph_value(elems):
         return higher_order.map_fn(fn, elems, dtype, name=name)
     del name
-    found = ops.map(fn, elems)
-    return found if dtype is None else _keras.tree.map_structure(lambda part: ops.cast(part, dtype), found)
+    results = ops.map(fn, elems)
+    return results if dtype is None else _keras.tree.map_structure(lambda part: ops.cast(part, dtype), results)
 
 
 def foldl(

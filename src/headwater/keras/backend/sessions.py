@@ -70,8 +70,8 @@ def _initialize(session: Any, graph: Graph) -> None:
 
 
 def initialize_new_variables(known: int) -> None:
-    """Initialises the variables after the first ``known`` in the sessions of the default graph that may have
-    initialised the others: the default session, and the sessions of `get_session`."""
+    """Initialises all variables but the first ``known`` in the sessions of the default graph that may have initialised
+    the first ``known``: the default session, and the sessions of `get_session`."""
     graph = get_default_graph()
     new = graph.get_collection(GraphKeys.GLOBAL_VARIABLES)[known:]
     sessions: list[Any] = [get_default_session(), _Kept.session, _Kept.by_graph.get(graph)]

@@ -68,9 +68,9 @@ def variable(
         if hasattr(value, "tocoo"):
             return _sparse(value)
         return Variable(value, dtype=kind, name=name, constraint=constraint)
-    made = keras.Variable(np.asarray(value, kind.numpy_dtype), dtype=kind.name, name=name)
-    made.constraint = constraint  # pyright: ignore[reportAttributeAccessIssue]
-    return made
+    created = keras.Variable(np.asarray(value, kind.numpy_dtype), dtype=kind.name, name=name)
+    created.constraint = constraint  # pyright: ignore[reportAttributeAccessIssue]
+    return created
 
 
 def _sparse(matrix: Any) -> SparseTensor:
@@ -262,9 +262,9 @@ def eval(x: Value) -> HostArray:
 
 def _dense(value: SparseTensorValue) -> HostArray:
     values, places = np.asarray(value.values), np.asarray(value.indices)
-    found = np.zeros(tuple(np.asarray(value.dense_shape)), values.dtype)
-    found[tuple(places.T)] = values
-    return found
+    dense = np.zeros(tuple(np.asarray(value.dense_shape)), values.dtype)
+    dense[tuple(places.T)] = values
+    return dense
 
 
 get_value: Callable[[Value], HostArray] = eval

@@ -59,13 +59,13 @@ def members_of(config: TaskConfig | None) -> tuple[list[GroupMember], int]:
     """
     if config is None or not config.cluster or (config.task is not None and config.task.job == EVALUATOR):
         return [], 0
-    found = [
+    members = [
         GroupMember(task=task, address=parse_address(address))
         for job in TRAINING
         for task, address in config.cluster.tasks()
         if task.job == job
     ]
-    if not found:
+    if not members:
         raise ClusterConfigError(
             "TF_CONFIG cluster", f"has no task that can hold a replica: no {' or '.join(TRAINING)}"
         )
@@ -73,10 +73,10 @@ def members_of(config: TaskConfig | None) -> tuple[list[GroupMember], int]:
         raise ClusterConfigError(
             "TF_CONFIG task", "is missing: it must name the task of the cluster that this process is"
         )
-    ranks = [rank for rank, member in enumerate(found) if member.task == config.task]
+    ranks = [rank for rank, member in enumerate(members) if member.task == config.task]
     if not ranks:
         raise ClusterConfigError("TF_CONFIG task.type", f"is {config.task.job!r}, which holds no replica")
-    return (found, ranks[0]) if len(found) > 1 else ([], 0)
+    return (members, ranks[0]) if len(members) > 1 else ([], 0)
 
 
 class Group:
@@ -99,7 +99,7 @@ class Group:
     Raises:
       UnavailableError, AlreadyExistsError, PermissionDeniedError: the other processes cannot be reached, or this task
         cannot listen on its address; the message says where to look.
-      LostPeerError: a process that had connected is lost.
+      LostPeerError: a connected process was lost.
     """
 
     def __init__(

@@ -45,7 +45,7 @@ class Combination:
       divisors: the divisor of each loss term.
       sums: numbers of the loss terms that are sums over the batch although Keras treats them as means.
       layers: the rule of each variable that is not trained.
-      changed: positions of those that a step changes.
+      changed: positions, in ``layers``, of the variables that a step changes.
       metrics: the rule of each variable of the metrics; None for a variable without a rule, which is allowed only if
         there is a single worker.
       logs: maps the name of each log of a step to the metric whose result it is; None for other values that a custom
@@ -96,14 +96,14 @@ class Combination:
     @staticmethod
     def from_text(text: str) -> Combination:
         """Parses the result of `to_text`."""
-        found: Mapping[str, Any] = json.loads(text)
+        rules: Mapping[str, Any] = json.loads(text)
         return Combination(
-            divisors=[Divisor(word) for word in found["divisors"]],
-            sums=frozenset(found["sums"]),
-            layers=[Rule(Merge(merge), state) for merge, state in found["layers"]],
-            changed=found["changed"],
-            metrics=[words and Rule(Merge(words[0]), words[1]) for words in found["metrics"]],
-            logs=found["logs"],
+            divisors=[Divisor(word) for word in rules["divisors"]],
+            sums=frozenset(rules["sums"]),
+            layers=[Rule(Merge(merge), state) for merge, state in rules["layers"]],
+            changed=rules["changed"],
+            metrics=[words and Rule(Merge(words[0]), words[1]) for words in rules["metrics"]],
+            logs=rules["logs"],
         )
 
 
@@ -134,7 +134,7 @@ def find_combination(
       batch: some examples, as ``(x, y, sample_weight)`` of arrays.
       trace: see `Trace`.
       trainable: returns values of the trainable variables.
-      others, metrics: values of the variables that are not trained, and of the metrics.
+      others, metrics: values of the variables that are not trained, and of the metrics' variables.
       divided: whether workers have parts of batches.
       several: whether there are several workers.
       training: whether the program trains, for a model's own ``compute_loss``.
@@ -155,17 +155,17 @@ def find_combination(
                 variables = [*model.trainable_variables, *model.non_trainable_variables]
                 return list(zip(variables, (*trainable(), *others), strict=True))
 
-            found = try_program(model, batch, outputs, metrics, held, training=training)
+            result = try_program(model, batch, outputs, metrics, held, training=training)
         except ValueError:
             if divided:
                 raise
         else:
-            sums, tried = found.sums, found.states
+            sums, tried = result.sums, result.states
     if sums:
         traced = _trace_step(model, trace, batch, others, metrics, sums, training=training, eager=eager)
     averaged = traced.terms.averaged
     metrics_of = owners(model)
-    # Values for the parts of a batch of such a metric may not add up.
+    # The values of these metrics for the parts of a batch may not add up to their value for the batch.
     uncertain = [
         at
         for at, metric in enumerate(metrics_of)
@@ -177,10 +177,10 @@ def find_combination(
     if several and (unseen or custom):
 
         def step(values: Sequence[jax.Array], data: Tree) -> Sequence[Any]:
-            given = list(others)
+            others_now = list(others)
             for at, value in zip(custom, values[len(metrics) :], strict=True):
-                given[at] = value
-            _, after, counted = trace(given, values[: len(metrics)], data)
+                others_now[at] = value
+            _, after, counted = trace(others_now, values[: len(metrics)], data)
             return [*counted, *(after[at] for at in custom)]
 
         states = {at: others[at] for at in custom}
@@ -221,8 +221,8 @@ def find_combination(
 
 
 def _custom_state(model: Any, uses: Sequence[Use]) -> list[int]:
-    """Positions of the variables that are not trained, belong to layers of the program, declare no aggregation, and are
-    changed by a step."""
+    """Returns the positions of the variables that are not trained, belong to layers of the program, declare no
+    aggregation, and are changed by a step."""
     owned = {
         id(variable)
         for layer in model._flatten_layers()
@@ -256,11 +256,11 @@ def results_of(model: Any, metrics: Sequence[Any]) -> dict[str, Any]:
 
 
 def flat_logs(logs: Mapping[str, Any]) -> dict[str, Any]:
-    """Returns the logs of a step, with the entries of dictionaries among them at the top level."""
-    found: dict[str, Any] = {}
+    """Returns the logs of a step without nested dictionaries: their entries are at the top level."""
+    flat: dict[str, Any] = {}
     for name, value in logs.items():
-        found |= flat_logs(value) if isinstance(value, dict) else {name: value}
-    return found
+        flat |= flat_logs(value) if isinstance(value, dict) else {name: value}
+    return flat
 
 
 def losses_of(model: Any, state: Any, batch: Tree) -> Outcome:
@@ -275,9 +275,9 @@ def losses_of(model: Any, state: Any, batch: Tree) -> Outcome:
     """
     if not keeps_train_step(model):
         with record_gradients(model.optimizer), refusing_metrics_in_call(model, state[-1]):
-            logs, made = model.train_step(state, data_adapter_utils.pack_x_y_sample_weight(*batch))
-        _require_unchanged(model, state, made)
-        return logs, made[1], made[3]
+            logs, state_after = model.train_step(state, data_adapter_utils.pack_x_y_sample_weight(*batch))
+        _require_unchanged(model, state, state_after)
+        return logs, state_after[1], state_after[3]
     trainable, others, optimizer, metrics = state
     _, (loss, predicted, after, counted) = model.compute_loss_and_updates(
         trainable, others, metrics, *batch, training=True, optimizer_variables=optimizer
@@ -298,7 +298,7 @@ def _require_unchanged(model: Any, before: Any, after: Any) -> None:
     if changed := [variable for variable, pair in zip(variables, values, strict=True) if pair[0] is not pair[1]]:
         raise ValueError(
             f"train_step of {type(model).__name__} changes {list_paths(changed)} "
-            "other than by self.optimizer.stateless_apply, which several workers cannot share: use one optimizer and "
+            "other than by self.optimizer.stateless_apply. Workers cannot share such changes: use one optimizer and "
             "constraints of variables, or train in one process"
         )
 
@@ -346,7 +346,7 @@ def _trace_step(
     training: bool,
     eager: bool,
 ) -> _Traced:
-    """Traces a step. A step that is not compiled is run instead, and the use of changed variables is unknown.
+    """Traces a step. With ``eager``, runs it instead; then the use of changed variables is unknown.
 
     Raises:
       ValueError: a log depends on previous values of metrics, but is not the result of a metric. Such a log would be
@@ -359,8 +359,8 @@ def _trace_step(
     def run(values: Sequence[jax.Array], before: Sequence[jax.Array]) -> Sequence[Any]:
         nonlocal terms, logs, results
         with recorded_losses(sums=sums) as terms:
-            found, after, counted = trace(values, before, batch)
-        logs, results = flat_logs(found), results_of(model, counted)
+            metric_of_log, after, counted = trace(values, before, batch)
+        logs, results = flat_logs(metric_of_log), results_of(model, counted)
         return [*after, *counted, *logs.values(), *results.values()]
 
     kind: Any = type(model)
@@ -370,16 +370,16 @@ def _trace_step(
     count = len(others) + len(metrics)
     jaxpr: Any = None
     if eager:
-        made = run(others, metrics)
+        outputs = run(others, metrics)
         uses = [
             Use.UNCHANGED if after is before else Use.OTHER
-            for before, after in zip((*others, *metrics), made[:count], strict=True)
+            for before, after in zip((*others, *metrics), outputs[:count], strict=True)
         ]
     else:
         jaxpr = jax.make_jaxpr(run)(list(others), list(metrics)).jaxpr
-        made = jaxpr.outvars
-        uses = [_use(jaxpr, *pair) for pair in zip(jaxpr.invars, made[:count], strict=True)]
-    shown = made[count:]
+        outputs = jaxpr.outvars
+        uses = [_use(jaxpr, *pair) for pair in zip(jaxpr.invars, outputs[:count], strict=True)]
+    shown = outputs[count:]
     used = uses[: len(others)], uses[len(others) :]
     if ordinary:
         return _Traced(terms, {name: name for name in logs}, *used)
@@ -392,7 +392,7 @@ def _trace_step(
         values = list(map(_equal_values(jaxpr), shown))
         counts = [not held.isdisjoint(_sources(jaxpr, out)) for out in shown]
     of_metrics = dict(zip(results, values[len(logs) :], strict=True))
-    found: dict[str, str | None] = {}
+    metric_of_log: dict[str, str | None] = {}
     for name, value, counted in zip(logs, values, counts, strict=False):
         same = [metric for metric, result in of_metrics.items() if result == value]
         # If a log has the name of a metric and depends on metrics, it is the result of that metric before its last
@@ -402,14 +402,14 @@ def _trace_step(
         elif counted and not same:
             raise ValueError(
                 f"log {name!r} of {type(model).__name__} cannot be computed by several workers: it depends on the "
-                "state of metrics, of which a worker has only its own part; log the result of a metric instead"
+                "state of metrics, and each worker has only its part of that state; log the result of a metric instead"
             )
-        found[name] = next(iter(same), None)
-    return _Traced(terms, found, *used)
+        metric_of_log[name] = next(iter(same), None)
+    return _Traced(terms, metric_of_log, *used)
 
 
 def _use(jaxpr: Any, before: object, after: object) -> Use:
-    """The use of the variable ``before`` by a program that replaces it by ``after``."""
+    """Returns how a program that replaces the value ``before`` of a variable by ``after`` uses ``before``."""
     if after is before:
         return Use.UNCHANGED
     if before not in _sources(jaxpr, after):
@@ -442,7 +442,7 @@ def _equal_values(jaxpr: Any) -> Callable[[Any], object]:
 
 
 def _outputs(model: Any, others: Sequence[Any], metrics: Sequence[Any], x: Tree) -> Tree:
-    """Shapes and types of a model's predictions."""
+    """Returns the shapes and types of a model's predictions."""
     trainable = [jax.ShapeDtypeStruct(tuple(v.shape), v.dtype) for v in model.trainable_variables]
     with metrics_in_call(model, list(metrics)):
         return jax.eval_shape(lambda *args: model.stateless_call(*args)[0], trainable, others, x)

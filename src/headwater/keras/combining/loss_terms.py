@@ -50,7 +50,7 @@ class LossTerms:
 
     Attributes:
       divisors: the divisor of each term.
-      denominators: the divisor's value in this share, for each term whose divisor is not ROWS: 1 for a sum.
+      denominators: for each term whose divisor is not ROWS, the divisor's value in this share; 1 for a sum.
       values: the value of each term.
       averaged: the ``id`` of each metric that was updated with one number for a batch: such a metric is a mean over
         batches, not over examples.

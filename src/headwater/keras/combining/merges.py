@@ -122,12 +122,12 @@ def share_of_change(rule: Rule, before: Any, after: Any, part: Any, first: Any) 
     return after - before
 
 
-def share_of_metric(rule: Rule, found: Any, part: Any, first: Any) -> Any:
+def share_of_metric(rule: Rule, total: Any, part: Any, first: Any) -> Any:
     """Returns a worker's contribution to a metric's variable. The first ``ps`` adds up the contributions of all
     workers, or selects the largest or smallest."""
     if rule.merge is Merge.MEAN:
-        return found * part
-    return found * first if rule.merge is Merge.FIRST else found
+        return total * part
+    return total * first if rule.merge is Merge.FIRST else total
 
 
 def combined(merge: Merge, values: Sequence[object], rows: Sequence[int]) -> Any:

@@ -79,17 +79,17 @@ class FoundStates:
 
 def owners(model: Any) -> list[Any]:
     """The metric that owns each variable of the model's metrics."""
-    found: dict[int, Any] = {}
+    metric_of: dict[int, Any] = {}
 
     def visit(metric: Any) -> None:
         for variable in metric._variables:
-            found[id(variable)] = metric
+            metric_of[id(variable)] = metric
         for part in metric._metrics:
             visit(part)
 
     for metric in model.metrics:
         visit(metric)
-    return [found.get(id(variable)) for variable in model.metrics_variables]
+    return [metric_of.get(id(variable)) for variable in model.metrics_variables]
 
 
 def needs_trial(model: Any) -> bool:
@@ -257,8 +257,8 @@ class _Judge:
           ValueError: a term is neither a sum nor a mean.
         """
         flat: Any = getattr(self._model._compile_loss, "_flat_losses", None) or []
-        for number, found in self._terms.items():
-            if not all(found):
+        for number, matches in self._terms.items():
+            if not all(matches):
                 name = flat[number][1].name if number < len(flat) else f"number {number}"
                 raise ValueError(_refusal(f"loss {name!r}", "its value"))
         return frozenset(self._terms)
@@ -304,8 +304,10 @@ class _States:
     def _fits(self, rule: Rule, old: object, whole: object, after: Sequence[object]) -> bool:
         """Returns whether a rule gives the value ``whole``."""
         start = rule.start(old) if self._changes else old
-        found = [rule.contribution(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
-        return _close(rule.apply_merge(old, jnp.asarray(combined(rule.merge, found, _PARTS), np.float32)), whole)
+        contributions = [rule.contribution(start, jnp.asarray(value)) for value in after[0 if rule.state else 1 :: 2]]
+        return _close(
+            rule.apply_merge(old, jnp.asarray(combined(rule.merge, contributions, _PARTS), np.float32)), whole
+        )
 
 
 def _of_metrics(model: Any) -> _States:
@@ -329,8 +331,8 @@ def _layer_rules(dtype: Any) -> list[Rule]:
     return [AVERAGED if jnp.issubdtype(dtype, np.floating) else COUNTED, ADDED, *extremes]
 
 
-def _close(found: object, expected: object) -> bool:
-    return np.allclose(np.asarray(found, float), np.asarray(expected, float), **_CLOSE)
+def _close(value: object, expected: object) -> bool:
+    return np.allclose(np.asarray(value, float), np.asarray(expected, float), **_CLOSE)
 
 
 def _final_rule(possible: Sequence[Rule]) -> Rule | None:
@@ -393,7 +395,7 @@ def _draw(
         return np.asarray(leaf)[chosen]
 
     def vary(leaf: Tree) -> Tree:
-        """Makes values differ, as there may be fewer examples than rows; class numbers must not change."""
+        """Varies the values of rows, as there may be fewer examples than rows; class numbers must not change."""
         taken = select_rows(leaf)
         if not np.issubdtype(taken.dtype, np.floating):
             return taken

@@ -40,7 +40,7 @@ class Registry:
         return name
 
     def add_dataset(self, make: Callable[[], object]) -> int:
-        """Registers a function that makes a dataset, and returns its number."""
+        """Registers a function that creates a dataset, and returns the function's number."""
         self._datasets.append(make)
         return len(self._datasets) - 1
 

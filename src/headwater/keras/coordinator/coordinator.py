@@ -178,7 +178,7 @@ class ClusterCoordinator:
         return function
 
     def create_per_worker_dataset(self, dataset_fn: Callable[[], object]) -> PerWorkerDataset:
-        """Returns a dataset that each worker makes with ``dataset_fn`` at its first use, and again after a restart."""
+        """Returns a dataset that each worker creates with ``dataset_fn`` at its first use and after each restart."""
         return PerWorkerDataset(self._registry.add_dataset(dataset_fn))
 
     def schedule(self, fn: Callable[..., Any], args: Sequence[Any] = (), kwargs: Any = None) -> RemoteValue:

@@ -25,7 +25,7 @@ class PerWorker:
     """A reference to an object that each worker creates locally.
 
     Attributes:
-      dataset: number of the dataset, in the order in which the program made them.
+      dataset: number of the dataset, in the order of creation.
       iterator: number of an iterator over it; -1 for the dataset.
     """
 

@@ -66,10 +66,10 @@ class Bags:
     def __array__(self, dtype: object = None, copy: bool | None = None) -> HostArray:
         """Returns an array with one array for each row, from which Keras determines the number of examples."""
         del dtype, copy
-        found = np.empty(len(self), object)
+        rows = np.empty(len(self), object)
         for row in range(len(self)):
-            found[row] = self.values[self.offsets[row] : self.offsets[row + 1]]
-        return found
+            rows[row] = self.values[self.offsets[row] : self.offsets[row + 1]]
+        return rows
 
 
 def with_bags(batch: Tree) -> Tree:

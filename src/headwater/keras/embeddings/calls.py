@@ -106,10 +106,10 @@ class _Call:
         self._call = layer.call
 
     def __call__(self, inputs: Tree) -> Tree:
-        found = traced_rows(self._layer, inputs, self._layer.output_dim)
-        if found is None:
+        ids_and_rows = traced_rows(self._layer, inputs, self._layer.output_dim)
+        if ids_and_rows is None:
             return self._call(inputs)
-        ids, rows = found
+        ids, rows = ids_and_rows
         return self._call(ids) if rows is None else rows
 
 
@@ -138,8 +138,8 @@ def traced_rows(
         read, ids = _tracing.read[key], _whole(inputs)
         if pools:
             return ids, read.next_pooled_rows(ids.shape).astype(layer.compute_dtype)
-        found = read.look_up_rows(ids)
-        return (found, None) if read.rows is None else (ids, found.astype(layer.compute_dtype))
+        embedded = read.look_up_rows(ids)
+        return (embedded, None) if read.rows is None else (ids, embedded.astype(layer.compute_dtype))
     return None
 
 

@@ -1,14 +1,14 @@
 """Finds the ids that each embedding layer gets from a batch.
 
 Ids are integers of 64 bits or strings. JAX has no strings, and by default no integers of more than 32 bits, so ids are
-not passed to compiled steps. If an input of the model reaches embedding layers only through changes of shape (slices,
-reshapes, concatenations), the step gets *codes* instead of the input: the elements of all such inputs are numbered 0,
-1, 2 …. The codes at each layer, and so the layer's ids, are then known from shapes, without running the model. An input
-on which the model computes is passed unchanged, and must fit into 32 bits. The ids of layers that depend on it are
-computed by a separate executable.
+not passed to compiled steps. Suppose an input of the model reaches embedding layers only through changes of shape
+(slices, reshapes, concatenations). Then the step gets *codes* instead of the input: the elements of all such inputs are
+numbered 0, 1, 2 …. The codes at each layer, and so the layer's ids, depend only on shapes, so the model need not run to
+determine them. An input that the model computes with is passed unchanged, and must fit into 32 bits. A separate
+executable computes the ids of layers that depend on such an input.
 
-Two more kinds of inputs are always codes. An input of `headwater.keras.embeddings.bags.Bags` has one code for each row,
-which stands for all its ids. Weights of ids in a pooling have codes of the same type as the weights.
+Two more kinds of inputs always become codes. An input of `headwater.keras.embeddings.bags.Bags` has one code for each
+row, which stands for all ids of the row. Weights of pooled ids become codes of the same type as the weights.
 """
 
 from __future__ import annotations
@@ -42,7 +42,7 @@ _MOVES: Final = frozenset(
 _GATHERING_PRIMITIVES: Final = frozenset({"gather", "dynamic_slice"})
 _CALLS: Final = frozenset({"pjit", "jit", "closed_call", "core_call", "custom_jvp_call", "custom_vjp_call", "remote"})
 _INT32: Final = np.iinfo(np.int32)
-#: Codes of weights are numbers of type float32, which are exact up to this one.
+#: Codes of weights are float32, which represents all integers up to this one exactly.
 _EXACT: Final = 1 << 24
 
 
@@ -52,7 +52,7 @@ Values = Callable[[], tuple[Sequence[Any], Sequence[Any]]]
 
 @dataclass(frozen=True, kw_only=True, slots=True)
 class Pool:
-    """The elements that codes stand for.
+    """The elements for which codes stand.
 
     Attributes:
       values: elements of one type, [n].
@@ -174,7 +174,7 @@ class IdFinder:
             plan = self._plans[types] = self._plan(x, leaves)
         pools: tuple[list[Any], list[Any], list[Any]] = ([], [], [])
         starts = [0, sum(leaves[at].size for at in plan.coded if _pool_of(leaves[at]) == 0), 0]
-        found: list[Any] = []
+        coded: list[Any] = []
         for at, leaf in enumerate(leaves):
             if at in plan.coded:
                 kind = _pool_of(leaf)
@@ -183,16 +183,16 @@ class IdFinder:
                     starts[kind], starts[kind] + leaf.size, dtype=np.float32 if kind == _REALS else np.int32
                 )
                 starts[kind] += leaf.size
-                found.append(codes.reshape(leaf.shape))
+                coded.append(codes.reshape(leaf.shape))
             else:
-                found.append(_small(leaf, at) if _may_hold_ids(leaf) else leaf)
+                coded.append(_small(leaf, at) if _may_hold_ids(leaf) else leaf)
         if starts[_REALS] > _EXACT:
             raise InvalidArgumentError(
                 f"a batch has {starts[_REALS]} weights of ids, more than {_EXACT}: use smaller batches"
             )
-        shapes = tuple(None if leaf is None else tuple(leaf.shape) for leaf in found)
+        shapes = tuple(None if leaf is None else tuple(leaf.shape) for leaf in coded)
         return Coded(
-            x=_tree.pack_sequence_as(x, found),
+            x=_tree.pack_sequence_as(x, coded),
             pools=(_pool(pools[0], np.int64), _pool(pools[1], np.str_), _pool(pools[2], np.float32)),
             key=(types, shapes),
             plan=plan,
@@ -212,13 +212,13 @@ class IdFinder:
                 noted = self._fixed[batch.key] = self._run(values, batch)
         else:
             noted = self._run(values, batch)
-        found: list[Ids] = []
+        ids_of_layers: list[Ids] = []
         for layer, coded, calls in zip(self._layers, plan.layers, noted, strict=True):
             shapes = tuple(array.shape for array, _ in calls)
             flat = _flat([array for array, _ in calls], np.int32)
             if not coded:
                 weights = _weights(calls, batch, layer, None)
-                found.append(Ids(ids=flat, codes=None, shapes=shapes, weights=weights))
+                ids_of_layers.append(Ids(ids=flat, codes=None, shapes=shapes, weights=weights))
                 continue
             integers, strings, _ = batch.pools
             kinds = (
@@ -228,8 +228,8 @@ class IdFinder:
                 raise ValueError(f"layer {layer.name!r} is given both whole numbers and strings")
             ids, offsets = strings.elements(flat - integers.codes) if True in kinds else integers.elements(flat)
             weights = _weights(calls, batch, layer, offsets)
-            found.append(Ids(ids=ids, codes=flat, shapes=shapes, offsets=offsets, weights=weights))
-        return found
+            ids_of_layers.append(Ids(ids=ids, codes=flat, shapes=shapes, offsets=offsets, weights=weights))
+        return ids_of_layers
 
     def _run(self, values: Values, batch: Coded) -> list[list[tuple[Array, Array | None]]]:
         return [
@@ -262,9 +262,9 @@ class IdFinder:
         trainable, others = (_abstract(group) for group in (model.trainable_variables, model.non_trainable_variables))
         at_leaf = [at for at, leaf in enumerate(leaves) if leaf is not None]
 
-        def call(trainable: Sequence[jax.Array], others: Sequence[jax.Array], given: Sequence[Tree]) -> Tree:
+        def call(trainable: Sequence[jax.Array], others: Sequence[jax.Array], coded_leaves: Sequence[Tree]) -> Tree:
             flat: list[object] = [None] * len(leaves)
-            for at, leaf in zip(at_leaf, given, strict=True):
+            for at, leaf in zip(at_leaf, coded_leaves, strict=True):
                 flat[at] = leaf
             return self._call(trainable, others, _tree.pack_sequence_as(x, flat))
 
@@ -274,8 +274,8 @@ class IdFinder:
         calls_of: list[list[tuple[Any, Any]]] = shape[0]
         noted = len(jax.tree_util.tree_leaves(calls_of))
         jaxpr, used = _partial.dce_jaxpr(closed.jaxpr, [True] * len(closed.jaxpr.outvars))
-        kept = iter(jaxpr.invars)
-        variables = [next(kept) if uses else None for uses in used]
+        used_variables = iter(jaxpr.invars)
+        variables = [next(used_variables) if uses else None for uses in used]
         first = len(variables) - len(at_leaf)
         inputs = {at: variables[first + n] for n, at in enumerate(at_leaf)}
         weighted = any(weights is not None for calls in calls_of for _, weights in calls)
@@ -430,7 +430,7 @@ def _weights(
     """
     if all(weights is None for _, weights in calls):
         return None
-    found: list[Array] = []
+    parts: list[Array] = []
     start = 0
     for ids, codes in calls:
         sizes = np.ones(ids.size, np.int64)
@@ -438,18 +438,18 @@ def _weights(
             sizes = np.diff(offsets[start : start + ids.size + 1])
         start += ids.size
         if codes is None:
-            found.append(np.ones(int(sizes.sum()), np.float32))
+            parts.append(np.ones(int(sizes.sum()), np.float32))
             continue
         pool = batch.pools[_REALS if codes.dtype.kind == "f" else 0]
         values, bounds = pool.elements(codes.reshape(-1).astype(np.int64))
-        given = np.ones(codes.size, np.int64) if bounds is None else np.diff(bounds)
-        if not np.array_equal(given, sizes):
-            at = int(np.flatnonzero(given != sizes)[0])
+        counts = np.ones(codes.size, np.int64) if bounds is None else np.diff(bounds)
+        if not np.array_equal(counts, sizes):
+            at = int(np.flatnonzero(counts != sizes)[0])
             raise InvalidArgumentError(
-                f"layer {layer.name!r}: the bag at {at} has {int(sizes[at])} ids and {int(given[at])} weights"
+                f"layer {layer.name!r}: the bag at {at} has {int(sizes[at])} ids and {int(counts[at])} weights"
             )
-        found.append(values.astype(np.float32, copy=False))
-    return np.concatenate(found)
+        parts.append(values.astype(np.float32, copy=False))
+    return np.concatenate(parts)
 
 
 def _small(leaf: Array, at: int) -> Array:

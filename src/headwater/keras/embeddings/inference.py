@@ -80,8 +80,8 @@ class Inference:
         read: ReadRows = self.source.read_rows
         return self._embeddings.find(self._values, x, training=False, read=read)
 
-    def reads(self, found: StepInputs) -> dict[int, Any]:
-        return self._embeddings.reads(found.where, found.rows, found.coded)
+    def reads(self, inputs: StepInputs) -> dict[int, Any]:
+        return self._embeddings.reads(inputs.where, inputs.rows, inputs.coded)
 
     def _test(
         self,
@@ -136,9 +136,9 @@ class Inference:
         for step, batch in _numbered(batches, epoch):
             container.on_test_batch_begin(step)
             x, y, sample_weight = _utils.unpack_x_y_sample_weight(_arrays(batch))
-            found = self.find(x)
+            inputs = self.find(x)
             logs, others, metrics = self._test_step(
-                dense, others, metrics, found.where, found.rows, found.coded, (found.x, y, sample_weight)
+                dense, others, metrics, inputs.where, inputs.rows, inputs.coded, (inputs.x, y, sample_weight)
             )
             container.on_test_batch_end(step, logs)
             if model.stop_evaluating:
@@ -170,10 +170,10 @@ class Inference:
         for step, batch in _numbered(batches):
             container.on_predict_batch_begin(step)
             x, _, _ = _utils.unpack_x_y_sample_weight(_arrays(batch))
-            found = self.find(x)
-            made = self._predict_step(dense, others, found.where, found.rows, found.coded, found.x)
-            outputs.append(_tree.map_structure(np.asarray, made))
-            container.on_predict_batch_end(step, {"outputs": made})
+            inputs = self.find(x)
+            predictions = self._predict_step(dense, others, inputs.where, inputs.rows, inputs.coded, inputs.x)
+            outputs.append(_tree.map_structure(np.asarray, predictions))
+            container.on_predict_batch_end(step, {"outputs": predictions})
             if model.stop_predicting:
                 break
         container.on_predict_end()
@@ -325,21 +325,21 @@ def _watch_calls() -> None:
         inference = inference_of(self, args[0])
         if inference is None:
             return call(self, *args, **settings)
-        found = inference.find(_arrays(args[0]))
-        with reading(inference.reads(found)):
-            return call(self, _tree.map_structure(jax.numpy.asarray, found.x), *args[1:], **settings)
+        inputs = inference.find(_arrays(args[0]))
+        with reading(inference.reads(inputs)):
+            return call(self, _tree.map_structure(jax.numpy.asarray, inputs.x), *args[1:], **settings)
 
     @functools.wraps(convert)
     def our_convert(self: Any, flat_inputs: Tree) -> Tree:
-        kept = [
-            spec.dtype in _KEPT and getattr(given, "dtype", None) == np.int32
-            for given, spec in zip(flat_inputs, self._inputs, strict=True)
+        keeps = [
+            spec.dtype in _KEPT and getattr(leaf, "dtype", None) == np.int32
+            for leaf, spec in zip(flat_inputs, self._inputs, strict=True)
         ]
-        if not any(kept):
+        if not any(keeps):
             return convert(self, flat_inputs)
         return [
-            given if keep else keras.ops.convert_to_tensor(given, dtype=spec.dtype)
-            for given, spec, keep in zip(flat_inputs, self._inputs, kept, strict=True)
+            leaf if keep else keras.ops.convert_to_tensor(leaf, dtype=spec.dtype)
+            for leaf, spec, keep in zip(flat_inputs, self._inputs, keeps, strict=True)
         ]
 
     kind.__call__ = our_call

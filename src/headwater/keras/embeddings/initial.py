@@ -1,10 +1,10 @@
 """Computes the initial values of some rows of a table without the other rows.
 
-A Keras initializer is traced for the whole table, and the traced computation is then evaluated for a range of rows:
-element-wise operations need no other rows, and each number of JAX's generator depends on the seed and its position only
-(Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As Easy as 1, 2, 3*, SC 2011). So the rows have the same
-values as in the whole table. An initializer in which a row depends on all rows, such as an orthogonal one, computes the
-whole table.
+A Keras initializer is traced for the whole table. The traced computation is then evaluated for a range of rows. These
+rows have the same values as in the whole table: element-wise operations need no other rows, and each random number of
+JAX depends only on the seed and on the number's position (Salmon, Moraes, Dror and Shaw, *Parallel Random Numbers: As
+Easy as 1, 2, 3*, SC 2011). If a row depends on all rows, as with an orthogonal initializer, it computes the whole
+table.
 """
 
 from __future__ import annotations
@@ -41,7 +41,7 @@ _CALLS: Final = frozenset({"jit", "pjit", "closed_call", "core_call", "custom_jv
 
 
 class _NeedsAllRowsError(Exception):
-    """An initializer computes a row from other rows."""
+    """Raised if an initializer computes a row from other rows."""
 
 
 def initial_rows(initializer: Callable[..., object], shape: Sequence[int], dtype: str) -> Callable[[int, int], Array]:
@@ -116,38 +116,38 @@ class _Rows:
             return (atom.val, False) if hasattr(atom, "val") else known[atom]
 
         for eqn in jaxpr.eqns:
-            given = [read(atom) for atom in eqn.invars]
+            operands = [read(atom) for atom in eqn.invars]
             results = self._compiled_results if outermost and eqn.primitive.name in _CALLS else self._results
-            known.update(zip(eqn.outvars, results(eqn, given, first, count), strict=True))
+            known.update(zip(eqn.outvars, results(eqn, operands, first, count), strict=True))
         return [read(atom) for atom in jaxpr.outvars]
 
     def _compiled_results(
-        self, eqn: Any, given: Sequence[tuple[Tree, bool]], first: object, count: int
+        self, eqn: Any, operands: Sequence[tuple[Tree, bool]], first: object, count: int
     ) -> list[tuple[object, bool]]:
-        by_row = [flag for _, flag in given]
+        by_row = [flag for _, flag in operands]
 
         def call(values: Sequence[object], first: object) -> list[Tree]:
             return [value for value, _ in self._results(eqn, list(zip(values, by_row, strict=True)), first, count)]
 
         if (id(eqn), count) not in self._compiled:
             self._compiled[id(eqn), count] = _jax.jit(call)
-        found = self._compiled[id(eqn), count]([value for value, _ in given], first)
-        return [(value, self._has_rows(var.aval.shape)) for value, var in zip(found, eqn.outvars, strict=True)]
+        results = self._compiled[id(eqn), count]([value for value, _ in operands], first)
+        return [(value, self._has_rows(var.aval.shape)) for value, var in zip(results, eqn.outvars, strict=True)]
 
     def _results(
-        self, eqn: Any, given: Sequence[tuple[Tree, bool]], first: object, count: int
+        self, eqn: Any, operands: Sequence[tuple[Tree, bool]], first: object, count: int
     ) -> list[tuple[object, bool]]:
-        name, values = eqn.primitive.name, [value for value, _ in given]
+        name, values = eqn.primitive.name, [value for value, _ in operands]
         inner = eqn.params.get("jaxpr", eqn.params.get("call_jaxpr"))
         if name in _CALLS and inner is not None:
             body = getattr(inner, "jaxpr", inner)
             consts = ((const, False) for const in getattr(inner, "consts", ()))
-            env = dict(zip(body.constvars, consts, strict=True)) | dict(zip(body.invars, given, strict=True))
+            env = dict(zip(body.constvars, consts, strict=True)) | dict(zip(body.invars, operands, strict=True))
             return self._follow(body, env, first, count)
         shapes = [tuple(var.aval.shape) for var in eqn.outvars]
-        if not any(by_row for _, by_row in given) and not any(self._has_rows(shape) for shape in shapes):
-            found = eqn.primitive.bind(*values, **eqn.params)
-            return [(value, False) for value in (found if eqn.primitive.multiple_results else [found])]
+        if not any(by_row for _, by_row in operands) and not any(self._has_rows(shape) for shape in shapes):
+            results = eqn.primitive.bind(*values, **eqn.params)
+            return [(value, False) for value in (results if eqn.primitive.multiple_results else [results])]
         if len(shapes) != 1:
             raise _NeedsAllRowsError
         shape = shapes[0]
@@ -156,7 +156,7 @@ class _Rows:
         if name == "broadcast_in_dim" and len(values) == 1 and np.shape(values[0]) in ((), (1,) * len(shape)):
             return [(_jnp.broadcast_to(values[0], (count, *shape[1:])), True)]
         # All values other than rows are scalars.
-        fit = self._has_rows(shape) and all(by_row or np.size(value) == 1 for value, by_row in given)
+        fit = self._has_rows(shape) and all(by_row or np.size(value) == 1 for value, by_row in operands)
         if name in _BY_ELEMENT and fit:
             return [(eqn.primitive.bind(*values, **eqn.params), True)]
         raise _NeedsAllRowsError

@@ -94,8 +94,10 @@ class _KerasRows:
         # Values that are not per row, such as the number of updates, exist once per table.
         self._shared: list[Any] = [np.asarray(variable.value) for variable in few.variables]
         rate = getattr(few, "_learning_rate", None)
-        self._rate_at = next((at for at, made in enumerate(few.variables) if made is rate), None)
-        self._iterations_at = next(at for at, made in enumerate(few.variables) if made is few.iterations)
+        self._rate_at = next((at for at, one_variable in enumerate(few.variables) if one_variable is rate), None)
+        self._iterations_at = next(
+            at for at, one_variable in enumerate(few.variables) if one_variable is few.iterations
+        )
         self._steps: dict[int, Any] = {}
 
     def _make(self, rows: int) -> keras.Optimizer:
@@ -124,21 +126,23 @@ class _KerasRows:
         """See `GeneralOptimizer.apply`."""
         count, size = len(rows), compiled_size(len(rows))
         parts = iter(state)
-        given = [
+        shared_values = [
             _pad(next(parts), size) if by_row else shared
             for by_row, shared in zip(self._by_row, self._shared, strict=True)
         ]
-        given[self._iterations_at] = np.asarray(step - 1, self._shared[self._iterations_at].dtype)
+        shared_values[self._iterations_at] = np.asarray(step - 1, self._shared[self._iterations_at].dtype)
         if self._rate_at is not None:
-            given[self._rate_at] = np.asarray(rate, self._shared[self._rate_at].dtype)
+            shared_values[self._rate_at] = np.asarray(rate, self._shared[self._rate_at].dtype)
         if size not in self._steps:
             self._steps[size] = self._compile(size)
-        made, changed = self._steps[size](_pad(rows, size), given, _pad(gradients, size))
-        found = [np.asarray(array) for array in changed]
+        updated, changed = self._steps[size](_pad(rows, size), shared_values, _pad(gradients, size))
+        states = [np.asarray(array) for array in changed]
         for at, by_row in enumerate(self._by_row):
             if not by_row:
-                self._shared[at] = found[at]
-        return np.asarray(made)[:count], [a[:count] for a, by_row in zip(found, self._by_row, strict=True) if by_row]
+                self._shared[at] = states[at]
+        return np.asarray(updated)[:count], [
+            a[:count] for a, by_row in zip(states, self._by_row, strict=True) if by_row
+        ]
 
     def _compile(self, size: int) -> Callable[..., Any]:
         optimizer = self._make(size)

@@ -111,7 +111,7 @@ class ModelEmbeddings:
         return StepInputs(
             x=coded.x,
             where=where,
-            rows=[_fill_up(found, compiled_size(len(found)), 0) for found in rows],
+            rows=[_fill_up(array, compiled_size(len(array)), 0) for array in rows],
             coded=coded.plan.layers,
             keys=keys,
         )
@@ -120,8 +120,8 @@ class ModelEmbeddings:
         """Returns the argument of `headwater.keras.embeddings.calls.reading`, with which a step is traced."""
         every = [*rows, *([None] * (len(self.layers) - len(rows)))]
         return {
-            id(layer): Rows(where=place, rows=found, coded=is_coded)
-            for layer, place, found, is_coded in zip(self.layers, where, every, coded, strict=True)
+            id(layer): Rows(where=place, rows=array, coded=is_coded)
+            for layer, place, array, is_coded in zip(self.layers, where, every, coded, strict=True)
         }
 
 
@@ -131,18 +131,18 @@ def read_dynamic(layers: Sequence[Any], keys: Sequence[Any], *, training: bool) 
     for layer, key in zip(layers, keys, strict=True):
         if layer.client is not None:
             together.setdefault(id(layer.client), (layer.client, {}))[1][layer.table_name] = key
-    found: dict[int, Mapping[str, Array]] = {
+    rows_of: dict[int, Mapping[str, Array]] = {
         at: client.rows(divided, training=training) for at, (client, divided) in together.items()
     }
     return [
-        layer.own_rows(key) if layer.client is None else found[id(layer.client)][layer.table_name]
+        layer.own_rows(key) if layer.client is None else rows_of[id(layer.client)][layer.table_name]
         for layer, key in zip(layers, keys, strict=True)
     ]
 
 
-def check_ids(layer: keras.Layer, given: Ids) -> None:
+def check_ids(layer: keras.Layer, looked_up: Ids) -> None:
     """Raises InvalidArgumentError for an id outside of the table of one of Keras's own layers."""
-    ids = given.ids
+    ids = looked_up.ids
     if not len(ids):
         return
     if ids.dtype.kind not in "iu":
@@ -151,25 +151,25 @@ def check_ids(layer: keras.Layer, given: Ids) -> None:
         return
     at = int(np.flatnonzero((ids < 0) | (ids >= layer.input_dim))[0])
     raise InvalidArgumentError(
-        f"layer {layer.name!r}: id {int(ids[at])} at {given.place(at)} of the batch is outside the table, whose "
+        f"layer {layer.name!r}: id {int(ids[at])} at {looked_up.place(at)} of the batch is outside the table, whose "
         f"ids are 0 to {layer.input_dim - 1}"
     )
 
 
-def _fixed(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array, Array]:
-    numbers, inverse = np.unique(given.ids, return_inverse=True)
-    if given.codes is not None:
-        return _by_code(given.codes, inverse, coded), numbers
+def _fixed(layer: keras.Layer, looked_up: Ids, coded: Coded) -> tuple[Array, Array]:
+    numbers, inverse = np.unique(looked_up.ids, return_inverse=True)
+    if looked_up.codes is not None:
+        return _by_code(looked_up.codes, inverse, coded), numbers
     return _fill_up(numbers, compiled_size(len(numbers)), layer.input_dim), numbers
 
 
-def _dynamic(layer: keras.Layer, given: Ids, coded: Coded) -> tuple[Array | None, object]:
+def _dynamic(layer: keras.Layer, looked_up: Ids, coded: Coded) -> tuple[Array | None, object]:
     if layer.combiner is not None:
-        return None, layer.divide_bags(given.ids, given.shapes, given.offsets, given.weights)
-    if given.codes is not None:
-        divided = layer.divide(given.ids)
-        return _by_code(given.codes, divided.inverse, coded), divided
-    numbers = np.unique(given.ids)
+        return None, layer.divide_bags(looked_up.ids, looked_up.shapes, looked_up.offsets, looked_up.weights)
+    if looked_up.codes is not None:
+        divided = layer.divide(looked_up.ids)
+        return _by_code(looked_up.codes, divided.inverse, coded), divided
+    numbers = np.unique(looked_up.ids)
     # Distinct ids keep their order.
     return _fill_up(numbers, compiled_size(len(numbers)), np.iinfo(np.int32).max), layer.divide(numbers)
 

@@ -64,14 +64,14 @@ def worth_rows(model: Any, layers: Sequence[Any], data: object, others: Sequence
     if not layers or not is_elementwise(model.optimizer):
         return []
     ids, read = _count_ids(model, layers, data, others)
-    found: list[Any] = []
+    chosen: list[Any] = []
     saved = 0
     for layer, count, whole in zip(layers, ids, read, strict=True):
         in_rows, all_of_it = travel_bytes(layer.input_dim, layer.output_dim, count)
         if not whole and 2 * in_rows <= all_of_it:
-            found.append(layer)
+            chosen.append(layer)
             saved += all_of_it - in_rows
-    return found if others or saved >= _MIN_SAVING_BYTES else []
+    return chosen if others or saved >= _MIN_SAVING_BYTES else []
 
 
 def _count_ids(

@@ -1,8 +1,8 @@
 """Variables with values on the ``ps`` only: embedding tables and their optimizer slots.
 
-In the scope of a parameter-server strategy, a table is made without values. Each ``ps`` initializes its own rows.
-Reading such a variable returns the current values of the ``ps``, or, before they are connected, the initializer's
-values.
+In the scope of a parameter-server strategy, a table is created without values. Each ``ps`` initializes its own rows.
+Reading such a variable returns the current values of the ``ps``; before the ``ps`` are connected, it returns the
+initializer's values.
 """
 
 from __future__ import annotations
@@ -96,9 +96,9 @@ def as_table(variable: object, *, layer: object = None, of: object = None) -> Ta
     """
     if not isinstance(variable, TableVariable):
         variable.__class__ = TableVariable
-    made = cast("TableVariable", variable)
-    made.set_owner(layer, of)
-    return made
+    table = cast("TableVariable", variable)
+    table.set_owner(layer, of)
+    return table
 
 
 class _Making(threading.local):
@@ -110,7 +110,7 @@ _making = _Making()
 
 @contextmanager
 def _without_values() -> Generator[None]:
-    """A context in which variables are made without values."""
+    """Context manager in which variables are created without values."""
     before, _making.without_values = _making.without_values, True
     try:
         yield
@@ -124,7 +124,7 @@ class _Strategy(Protocol):
 
 
 def watch_tables(active: Callable[[], _Strategy | None]) -> None:
-    """Patches Keras so that tables made in the scope of a parameter-server strategy are made without values.
+    """Patches Keras so that tables are created without values in the scope of a parameter-server strategy.
 
     Args:
       active: returns the parameter-server strategy of the calling thread's scope, or None.
@@ -162,8 +162,8 @@ def _watch(active: Callable[[], _Strategy | None]) -> None:
         if not isinstance(reference_variable, TableVariable):
             return add(self, reference_variable, *args, **settings)
         with _without_values():
-            made = add(self, reference_variable, *args, **settings)
-        return made if made._initializer is None else as_table(made, of=reference_variable)
+            slot = add(self, reference_variable, *args, **settings)
+        return slot if slot._initializer is None else as_table(slot, of=reference_variable)
 
     _Variable._initialize_with_initializer = our_initialize
     embedding.build, optimizer.add_variable_from_reference = our_build, our_add
@@ -183,8 +183,7 @@ def _may_be_elsewhere(layer: keras.layers.Layer, least_bytes: int) -> bool:
 
 
 def make_whole(variables: Sequence[keras.Variable], tables: Sequence[object]) -> None:
-    """Loads the values of those ``variables`` that were created without values, except for ``tables`` and their
-    slots."""
+    """Loads the values of all ``variables`` that were created without values, except ``tables`` and their slots."""
     for variable in variables:
         if isinstance(variable, TableVariable) and not variable.is_one_of(tables):
             _ = variable.value

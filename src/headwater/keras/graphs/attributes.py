@@ -36,7 +36,7 @@ _tree: Tree = tree
 
 
 def extend_layers() -> None:
-    """Gives layers the attributes of TensorFlow 1.15's, and graph variables in place of their own in a graph."""
+    """Adds the attributes of TensorFlow 1.15's layers to Keras's; in a graph, a layer has variables of the graph."""
     _layer.__setattr__ = _setting_attributes(_layer.__setattr__)
     _layer.add_weight = _adding_weights(_layer.add_weight)
     _layer.updates = property(lambda self: _collected(self, "updates"))
@@ -70,21 +70,21 @@ def _setting_attributes(original: Callable[..., None]) -> Callable[..., None]:
 
 
 def _collected(layer: Tree, what: str) -> list[Tree]:
-    found: list[Tree] = []
+    values: list[Tree] = []
     for each in layer._flatten_layers():
         state = state_of(each)
-        found.extend(getattr(state, what) if state is not None else ())
-    return found
+        values.extend(getattr(state, what) if state is not None else ())
+    return values
 
 
 def _layer_property(name: str) -> None:
     original = getattr(_layer, name)
 
     def get(self: Tree) -> list[Tree]:
-        found = original.__get__(self)
+        values = original.__get__(self)
         if not in_graph(self):
-            return found
-        mapped = [each.variable if isinstance(each, GraphVariable) else each for each in found]
+            return values
+        mapped = [each.variable if isinstance(each, GraphVariable) else each for each in values]
         return [each for each in mapped if isinstance(each, Variable)]
 
     setattr(_layer, name, property(get, original.fset, doc=original.__doc__))
@@ -109,11 +109,11 @@ def _zero_state(self: Tree, batch_size: Tree, dtype: Tree) -> Tree:
 
 
 def _add_update(self: Tree, updates: Tree, inputs: Tree = None) -> None:
-    """Adds operations to `updates`; where Keras computes arrays, updates the layer's variables in training only.
+    """Adds operations to `updates`; if Keras computes arrays, updates the layer's variables in training only.
 
     Args:
-      updates: a list or a single one of: an operation, the result of an assignment, or a function that makes it.
-      inputs: without effect, as an update belongs to the call.
+      updates: an operation, the result of an assignment, or a function that assigns; or a list of these.
+      inputs: ignored, as an update belongs to the call.
 
     Raises:
       NotImplementedError: an operation belongs to the program's graph, which `fit` does not run.
@@ -154,8 +154,8 @@ def _remembering(original: Callable[..., None]) -> Callable[..., None]:
     @functools.wraps(original)
     def add_update(self: Tree, update: tuple[Tree, Tree]) -> None:
         variable, result = update
-        found = vars(self).setdefault(_ASSIGNMENTS, {})
-        found[id(result)] = _Assigned(variable, result, self.state_mapping.get(id(variable)))
+        assignments = vars(self).setdefault(_ASSIGNMENTS, {})
+        assignments[id(result)] = _Assigned(variable, result, self.state_mapping.get(id(variable)))
         original(self, update)
 
     return add_update
@@ -164,12 +164,12 @@ def _remembering(original: Callable[..., None]) -> Callable[..., None]:
 def _undo(result: Tree) -> None:
     """Restores the variable that an assignment with this result has changed in this step."""
     scope = get_stateless_scope()
-    made: _Assigned | None = vars(scope).get(_ASSIGNMENTS, {}).get(id(result)) if scope is not None else None
-    if scope is not None and made is not None:
-        if made.before is None:
-            scope.state_mapping.pop(id(made.variable), None)
+    assignment: _Assigned | None = vars(scope).get(_ASSIGNMENTS, {}).get(id(result)) if scope is not None else None
+    if scope is not None and assignment is not None:
+        if assignment.before is None:
+            scope.state_mapping.pop(id(assignment.variable), None)
         else:
-            scope.state_mapping[id(made.variable)] = made.before
+            scope.state_mapping[id(assignment.variable)] = assignment.before
 
 
 def _adding_losses(original: Callable[..., Tree]) -> Callable[..., Tree]:
@@ -180,8 +180,8 @@ def _adding_losses(original: Callable[..., Tree]) -> Callable[..., Tree]:
             original(self, values)
             return
         del inputs
-        given: Tree = values if isinstance(values, list | tuple) else [values]
-        begin_state(self).losses.extend(given)
+        new_losses: Tree = values if isinstance(values, list | tuple) else [values]
+        begin_state(self).losses.extend(new_losses)
 
     return add_loss
 
@@ -204,8 +204,8 @@ def _adding_weights(original: Callable[..., Tree]) -> Callable[..., Tree]:
             kwargs["trainable"] = True
         kwargs = map_leaves(plain, kwargs)
         initializer = kwargs.pop("initializer", None)
-        made = as_eager_function(initializer) if isinstance(initializer, Initializer) else initializer
-        variable = original(self, initializer=made, **kwargs)
+        adapted = as_eager_function(initializer) if isinstance(initializer, Initializer) else initializer
+        variable = original(self, initializer=adapted, **kwargs)
         if initializer is None:
             initializer = "glorot_uniform" if "float" in variable.dtype else "zeros"
         variable.graph_initializer = _keras.initializers.get(initializer)

@@ -105,9 +105,9 @@ def call_jax_function(
         specs = _traced_specs(function, [keras_tensor(tensor) for tensor in tensors])
     held = HostFunction(function)
     get_default_graph().get_collection_ref(_FUNCTIONS).append(held)
-    found: Sequence[Tree] = specs or ()
-    types = tuple(from_numpy(np.dtype(backend.standardize_dtype(spec.dtype))) for spec in found)
-    shapes = tuple(TensorShape(spec.shape) for spec in found)
+    output_specs: Sequence[Tree] = specs or ()
+    types = tuple(from_numpy(np.dtype(backend.standardize_dtype(spec.dtype))) for spec in output_specs)
+    shapes = tuple(TensorShape(spec.shape) for spec in output_specs)
     return apply(
         "JaxFunction", tensors, token=held.token, label=label, Tout=types, output_shapes=shapes, name=label
     ).outputs
@@ -147,9 +147,9 @@ def call_with_graph_values(
     Returns:
       Its result, with tensors in place of arrays.
     """
-    given, fill = separate((tuple(args), dict(kwargs)))
+    tensors, fill = separate((tuple(args), dict(kwargs)))
     structure: list[Tree] = []
-    is_double = any(each.dtype.base_dtype.name in ("float64", "complex128") for each in given)
+    is_double = any(each.dtype.base_dtype.name in ("float64", "complex128") for each in tensors)
 
     def run(*arrays: Tree) -> list[Tree]:
         filled_args, filled_kwargs = fill(arrays)
@@ -166,8 +166,8 @@ def call_with_graph_values(
             with keras.StatelessScope(state_mapping=pairs):
                 return run(*arrays)
 
-        specs = _traced_specs(traced, [keras_tensor(convert_to_tensor(value)) for value in given])
-    outputs = call_jax_function(run, given, label, specs)
+        specs = _traced_specs(traced, [keras_tensor(convert_to_tensor(value)) for value in tensors])
+    outputs = call_jax_function(run, tensors, label, specs)
     return _tree.pack_sequence_as(structure[0], outputs)
 
 
@@ -178,16 +178,18 @@ def _single(value: Tree) -> Tree:
 
 def separate(arguments: Tree) -> tuple[list[Tree], Callable[[Sequence[Tree]], Tree]]:
     """Returns the graph's values among nested arguments, and a function that puts other values in their places."""
-    given: list[Tree] = []
+    tensors: list[Tree] = []
 
     def note(leaf: Tree) -> Tree:
         if is_graph_value(leaf):
-            given.append(leaf)
-            return _Place(len(given) - 1)
+            tensors.append(leaf)
+            return _Place(len(tensors) - 1)
         return leaf
 
     held = map_leaves(note, arguments)
-    return given, lambda values: map_leaves(lambda leaf: values[leaf.index] if isinstance(leaf, _Place) else leaf, held)
+    return tensors, lambda values: map_leaves(
+        lambda leaf: values[leaf.index] if isinstance(leaf, _Place) else leaf, held
+    )
 
 
 class _Place:

@@ -1,9 +1,9 @@
 """Makes the functions of Keras's backend accept tensors of graphs.
 
-Keras's functions, losses, metrics, regularizers and layers compute by functions of its backend. Each of these is
-wrapped: called with a value of a graph, it adds operations. Where `headwater.keras.graphs.natives` has a function of
-`tf` with the same result, its operations run on every task and are exported; otherwise the function itself becomes a
-``JaxFunction``, which runs in the task that has built the graph only.
+Keras's functions, losses, metrics, regularizers and layers compute by functions of its backend. This module wraps each
+backend function so that a call with a value of a graph adds operations. If `headwater.keras.graphs.natives` has a
+function of `tf` with the same result, that function's operations are added: they run on every task and are exported.
+Otherwise the backend function becomes a ``JaxFunction``, which runs only in the task that has built the graph.
 """
 
 from __future__ import annotations
@@ -67,8 +67,8 @@ def accept_graphs() -> None:
 
 def classes(module: ModuleType, base: str) -> set[Tree]:
     """Returns the class ``base`` of a module, and the classes derived from it that the module names."""
-    found: Tree = getattr(module, base)
-    return {kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, found)}
+    base_class: Tree = getattr(module, base)
+    return {kind for kind in vars(module).values() if isinstance(kind, type) and issubclass(kind, base_class)}
 
 
 def with_plain_arguments(function: Callable[..., Tree]) -> Callable[..., Tree]:

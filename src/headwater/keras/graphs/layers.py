@@ -1,9 +1,9 @@
 """Layers and models of Keras that are called on tensors of graphs.
 
-Layers of Keras whose computation consists of functions of `headwater.keras.graphs.natives`, models, and layers that a
-program defines add one operation for each function that their ``call`` uses. Every other layer of Keras is one
-operation as a whole. Its variables, which have a value only while that operation runs, represent variables of the
-graph.
+Three kinds of layers add one operation for each function that their ``call`` uses: models, layers that a program
+defines, and layers of Keras that compute only with functions of `headwater.keras.graphs.natives`. Every other layer of
+Keras is one operation as a whole. Its variables represent variables of the graph, and have a value only while that
+operation runs.
 """
 
 from __future__ import annotations
@@ -287,11 +287,11 @@ def _phased_call(
     layer: Tree, original: Callable[..., Tree], args: Tree, kwargs: dict[str, Tree], training: Tree, state: State
 ) -> Tree:
     def call(phase: Tree) -> Tree:
-        given = kwargs if phase is None or not layer._call_has_training_arg else {**kwargs, "training": phase}
+        arguments = kwargs if phase is None or not layer._call_has_training_arg else {**kwargs, "training": phase}
         if not _by_operations(layer):
-            return _call_as_one(layer, original, args, given)
+            return _call_as_one(layer, original, args, arguments)
         own = _CALLS.get(type(layer).__name__) if is_own(layer) else None
-        return layer.call(*args, **given) if own is None else own(layer, *args)
+        return layer.call(*args, **arguments) if own is None else own(layer, *args)
 
     name = type(layer).__name__
     if not layer._call_has_training_arg or is_container(layer) or (name in _BY_OPERATIONS and name not in _PHASED):
@@ -311,10 +311,10 @@ def _phased_call(
 
 def _both_phases(call: Callable[[bool], Tree], phase: Tensor, state: State) -> Tree:
     """Computes a layer with updates for training and for inference, and chooses results by ``phase``."""
-    made: list[Operation] = []
-    with updates_of(made):
+    updates: list[Operation] = []
+    with updates_of(updates):
         trained = call(True)
-    for update in made:
+    for update in updates:
         variable, value = update.inputs[0], update.inputs[1]
         chosen = conditions.cond(phase, lambda v=value: arrays.identity(v), lambda r=variable: arrays.identity(r))
         state.updates.append(get_default_graph().create_op("Assign", [variable, chosen], dict(update.attrs)))
@@ -364,8 +364,8 @@ def _call_as_one(layer: Tree, original: Callable[..., Tree], args: Tree, kwargs:
     weights = [*weights_of(layer), *states_of(layer)]
     seeds = [generator.state for each in layer._flatten_layers() for generator in each._seed_generators]
     changing = [variable for variable in weights if not variable.trainable]
-    given, fill = separate((args, kwargs))
-    found: list[Tree] = []
+    tensors, fill = separate((args, kwargs))
+    structure: list[Tree] = []
 
     def run(*arrays_: Tree) -> list[Tree]:
         states = dict(zip([*map(id, weights), *map(id, seeds)], arrays_, strict=False))
@@ -376,18 +376,18 @@ def _call_as_one(layer: Tree, original: Callable[..., Tree], args: Tree, kwargs:
             news = [scope.get_current_value(variable) for variable in changing]
         flat = [backend.convert_to_tensor(leaf) for leaf in _tree.flatten(result)]
         changed = [new is not states[id(variable)] for variable, new in zip(changing, news, strict=True)]
-        found[:] = [_tree.map_structure(lambda _: 0, result), len(flat), changed]
+        structure[:] = [_tree.map_structure(lambda _: 0, result), len(flat), changed]
         return [*flat, *news, *scope.losses]
 
     numbers = [random.random_uniform([2], 0, 2**31 - 1, "int32") for _ in seeds]
-    values = [*map(graph_value, weights), *numbers, *given]
+    values = [*map(graph_value, weights), *numbers, *tensors]
     outputs = call_jax_function(run, values, layer.name)
-    count = found[1]
-    for variable, new, changed in zip(changing, outputs[count:], found[2], strict=False):
+    count = structure[1]
+    for variable, new, changed in zip(changing, outputs[count:], structure[2], strict=False):
         if isinstance(get_default_graph(), FunctionGraph):
             if changed:
                 variable.assign(new)
         else:
             record_update(variable.variable.assign(new).op)
     begin_state(layer).losses.extend(outputs[count + len(changing) :])
-    return _tree.pack_sequence_as(found[0], outputs[:count])
+    return _tree.pack_sequence_as(structure[0], outputs[:count])

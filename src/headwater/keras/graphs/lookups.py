@@ -42,8 +42,8 @@ def find(entries: Mapping[Tree, Tree], keys: Tensor, default: Tree) -> Tensor:
 
 
 def _column(values: Tree) -> Tree:
-    found = [value.encode() if isinstance(value, str) else value for value in values]
-    return np.array(found, object if found and isinstance(found[0], bytes) else np.int64)
+    encoded = [value.encode() if isinstance(value, str) else value for value in values]
+    return np.array(encoded, object if encoded and isinstance(encoded[0], bytes) else np.int64)
 
 
 def hash_bins(values: Tensor, bins: int, salt: Sequence[int] | None) -> Tensor:
@@ -60,8 +60,8 @@ def hashed(layer: Tree, values: Tensor) -> Tensor:
     if layer.mask_value is None or layer.num_bins == 1:
         return hash_bins(values, layer.num_bins, layer.salt)
     mask = layer.mask_value if values.dtype.base_dtype != string else str(layer.mask_value)
-    found = hash_bins(values, layer.num_bins - 1, layer.salt) + 1
-    return indexing.where(math.equal(values, mask), arrays.zeros_like(found), found)
+    bins = hash_bins(values, layer.num_bins - 1, layer.salt) + 1
+    return indexing.where(math.equal(values, mask), arrays.zeros_like(bins), bins)
 
 
 def numbers(layer: Tree, values: Tensor, places: Mapping[Tree, int], first_unknown: int) -> Tensor:
@@ -77,19 +77,19 @@ def numbers(layer: Tree, values: Tensor, places: Mapping[Tree, int], first_unkno
     if layer.mask_token is not None:
         # In modes other than int, masked values are ignored.
         entries[layer.mask_token] = 0 if layer.output_mode == "int" else np.iinfo(np.int64).max
-    found = find(entries, values, -1)
-    unknown = math.equal(found, -1)
+    indices = find(entries, values, -1)
+    unknown = math.equal(indices, -1)
     if not layer.num_oov_indices:
         message = f"{layer.name} has num_oov_indices=0 and got tokens that are not in its vocabulary"
         with control_dependencies([checks.Assert(math.logical_not(reductions.reduce_any(unknown)), [message])]):
-            return arrays.identity(found)
-    bins = arrays.zeros_like(found) + first_unknown
+            return arrays.identity(indices)
+    bins = arrays.zeros_like(indices) + first_unknown
     if layer.num_oov_indices > 1:
         if getattr(layer, "oov_method", "") == "floormod":
             bins += math.floormod(values, layer.num_oov_indices)
         else:
             bins += hash_bins(values, layer.num_oov_indices, layer.salt)
-    return indexing.where(unknown, bins, found)
+    return indexing.where(unknown, bins, indices)
 
 
 def tokens(layer: Tree, values: Tensor, listed: Sequence[Tree]) -> Tensor:
@@ -97,9 +97,9 @@ def tokens(layer: Tree, values: Tensor, listed: Sequence[Tree]) -> Tensor:
     return find(dict(enumerate(listed)), math.cast(values, int64), layer.oov_token)
 
 
-def encode(layer: Tree, found: Tensor, depth: int, weights: Tree) -> Tensor:
+def encode(layer: Tree, indices: Tensor, depth: int, weights: Tree) -> Tensor:
     """Returns the numbers of each sample as one vector; with ``one_hot`` each number. See `HostLayer`."""
-    encoded = indexing.one_hot(found, depth)
+    encoded = indexing.one_hot(indices, depth)
     if layer.output_mode == "one_hot":
         return encoded
     if layer.output_mode == "multi_hot":
@@ -115,8 +115,8 @@ def words(layer: Tree, texts: Tree) -> Tree:
       NotImplementedError: n-grams, characters or ragged results, which cannot be exported.
     """
     refused = {"ngrams": layer.ngrams, "split='character'": layer.split == "character", "ragged=True": layer.ragged}
-    for what, given in refused.items():
-        if given:
+    for what, is_set in refused.items():
+        if is_set:
             raise NotImplementedError(f"{layer.name}: {what} cannot be exported")
     if texts.dims is not None and len(texts.dims) > 1:
         texts = arrays.squeeze(texts, [-1])
@@ -135,12 +135,12 @@ def words(layer: Tree, texts: Tree) -> Tree:
     return sparse_tensor_to_dense(string_split_v2(texts), default_value="")
 
 
-def cut(found: Tensor, length: int | None) -> Tensor:
+def cut(numbers: Tensor, length: int | None) -> Tensor:
     """Returns rows with ``length`` numbers: cut, or padded with zeros; unchanged if it is None."""
     if length is None:
-        return found
-    found = found[:, :length]
-    missing = length - arrays.shape(found)[1]
-    padded = arrays.pad(found, arrays.stack([constant([0, 0]), arrays.stack([constant(0), missing])]))
-    padded.set_shape([found.shape[0], length])
+        return numbers
+    numbers = numbers[:, :length]
+    missing = length - arrays.shape(numbers)[1]
+    padded = arrays.pad(numbers, arrays.stack([constant([0, 0]), arrays.stack([constant(0), missing])]))
+    padded.set_shape([numbers.shape[0], length])
     return padded

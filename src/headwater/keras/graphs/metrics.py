@@ -72,11 +72,11 @@ def _wrap_update_state(metric: Tree, method: Callable[..., Tree]) -> Callable[..
             object.__setattr__(metric, _ON_ARRAYS, True)
             return _of_arrays(metric, method)(*args, **kwargs)
         _adopt(metric)
-        made: list[Operation] = []
-        given, named = map_leaves(plain, (args, kwargs))
-        with get_default_graph().name_scope(f"{metric.name}/update_state"), updates_of(made):
-            method(*given, **named)
-            update = group(*made)
+        updates: list[Operation] = []
+        positional, named = map_leaves(plain, (args, kwargs))
+        with get_default_graph().name_scope(f"{metric.name}/update_state"), updates_of(updates):
+            method(*positional, **named)
+            update = group(*updates)
         begin_state(metric).updates.append(update)
         return update
 

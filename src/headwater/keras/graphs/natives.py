@@ -49,19 +49,19 @@ def _operands(*values: Tree) -> list[Tensor] | None:
         return None
     if not (dtype.is_floating or dtype.is_integer):
         return None
-    found: list[Tensor] = []
+    operands: list[Tensor] = []
     for value in values:
         if isinstance(value, Tensor):
-            found.append(value)
+            operands.append(value)
         elif _number(value) and (dtype.is_floating or isinstance(value, int)):
-            found.append(convert_to_tensor(value, dtype))
+            operands.append(convert_to_tensor(value, dtype))
         elif isinstance(value, np.ndarray | np.generic | jax.Array) and value.dtype == dtype.numpy_dtype:
             # A function that JAX traces has no values yet; `at_once` captures its arrays.
             traced = isinstance(value, jax.core.Tracer)
-            found.append(convert_to_tensor(value if traced else np.asarray(value), dtype))
+            operands.append(convert_to_tensor(value if traced else np.asarray(value), dtype))
         else:
             return None
-    return found
+    return operands
 
 
 def _binary(function: Function, *, floating: bool = False) -> Function:
@@ -257,15 +257,15 @@ def _pool(kind: str) -> Function:
 
 
 def _dropout(inputs: Tree, rate: Tree, noise_shape: Tree = None, seed: Tree = None) -> Tree:
-    given = seed if isinstance(seed, int) else getattr(seed, "_initial_seed", None)
-    return nn.dropout(inputs, noise_shape=noise_shape, seed=given, rate=rate)
+    number = seed if isinstance(seed, int) else getattr(seed, "_initial_seed", None)
+    return nn.dropout(inputs, noise_shape=noise_shape, seed=number, rate=rate)
 
 
 def _drawn(function: Function) -> Function:
     def call(shape: Tree, *args: Tree, dtype: Tree = None, seed: Tree = None, **kwargs: Tree) -> Tree:
-        given = seed if isinstance(seed, int) else getattr(seed, "_initial_seed", None)
+        number = seed if isinstance(seed, int) else getattr(seed, "_initial_seed", None)
         kind = as_dtype(backend.standardize_dtype(dtype))
-        return function(arrays.stack(list(shape)), *args, dtype=kind, seed=given, **kwargs)
+        return function(arrays.stack(list(shape)), *args, dtype=kind, seed=number, **kwargs)
 
     return call
 

@@ -62,17 +62,17 @@ def get_gradients(self: Tree, loss: Tensor, params: Sequence[Variable]) -> list[
     Raises:
       ValueError: a variable has no gradient.
     """
-    found: list[Tensor | IndexedSlices] = []
+    computed: list[Tensor | IndexedSlices] = []
     for variable, gradient in zip(params, gradients(loss, list(params)), strict=True):
         if gradient is None:
             raise ValueError(
                 f"Variable {variable.name} has `None` for gradient: the loss does not depend on it by functions "
                 "that have gradients"
             )
-        found.append(gradient)
+        computed.append(gradient)
     if self.clipnorm is None and self.clipvalue is None and self.global_clipnorm is None:
-        return found
-    return self._clip_gradients([convert_to_tensor(gradient) for gradient in found])
+        return computed
+    return self._clip_gradients([convert_to_tensor(gradient) for gradient in computed])
 
 
 def get_updates(self: Tree, loss: Tensor, params: Sequence[Variable]) -> list[Operation]:
@@ -94,9 +94,9 @@ def minimize(
     value = loss()
     variables = _listed(var_list)
     pairs = zip(gradients(value, variables, grad_loss), variables, strict=True)
-    found = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
-    clipped = self._clip_gradients([convert_to_tensor(gradient) for gradient, _ in found])
-    return self.apply_gradients(zip(clipped, (variable for _, variable in found), strict=True), name=name)
+    present = [(gradient, variable) for gradient, variable in pairs if gradient is not None]
+    clipped = self._clip_gradients([convert_to_tensor(gradient) for gradient, _ in present])
+    return self.apply_gradients(zip(clipped, (variable for _, variable in present), strict=True), name=name)
 
 
 def minimizing(eager: Callable[..., Tree]) -> Callable[..., Tree]:
@@ -112,8 +112,8 @@ def minimizing(eager: Callable[..., Tree]) -> Callable[..., Tree]:
 
 
 def _listed(var_list: Tree) -> list[Tree]:
-    given: Tree = var_list() if callable(var_list) else var_list
-    return list(given)
+    variables: Tree = var_list() if callable(var_list) else var_list
+    return list(variables)
 
 
 def _applying(original: Callable[..., Tree]) -> Callable[..., Tree]:

@@ -25,8 +25,8 @@ _KEY = ("headwater", "learning phase")
 def builds_graph() -> bool:
     """Returns whether functions without tensors as arguments add operations to the default graph.
 
-    They do in programs of TensorFlow 1, and in the ``with`` block of a graph, except where Keras computes arrays: in
-    layers that are called on arrays or described by symbols, in steps of `fit`, and for values of its variables.
+    True in programs of TensorFlow 1 and in the ``with`` block of a graph, except while Keras computes arrays: in layers
+    that are called on arrays or symbolic tensors, in steps of `fit`, and for values of Keras's variables.
     """
     if is_eager() and not in_graph_block():
         return False
@@ -35,14 +35,14 @@ def builds_graph() -> bool:
 
 
 def compute_arrays_in_training() -> None:
-    """Makes functions compute arrays while Keras trains, and while its variables get their initial values."""
+    """Patches Keras so that functions compute arrays during training and during the initialization of variables."""
     _variable._initialize_with_initializer = computing_arrays(_variable._initialize_with_initializer)
     for name in ("fit", "evaluate", "predict", "train_on_batch", "test_on_batch", "predict_on_batch"):
         setattr(_trainer, name, computing_arrays(getattr(_trainer, name)))
 
 
 def computing_arrays(function: Callable[..., Tree]) -> Callable[..., Tree]:
-    """Returns ``function`` such that functions of Keras compute arrays while it runs."""
+    """Wraps ``function`` so that functions of Keras compute arrays while it runs."""
     return marking(_computes, function)
 
 

@@ -55,8 +55,10 @@ def _wrap_get(space: str, get: Callable[..., Tree]) -> Callable[..., Tree]:
             module, _, name = old[identifier].partition(":")
             return getattr(importlib.import_module(module), name)
         is_text = isinstance(identifier, str) and "headwater.tf2.namespace" not in sys.modules
-        found = _OTHERWISE.get((space, identifier)) if is_text else None
-        return _adapt(get(identifier) if found is None else found() if isinstance(found, type) else found)
+        replacement = _OTHERWISE.get((space, identifier)) if is_text else None
+        return _adapt(
+            get(identifier) if replacement is None else replacement() if isinstance(replacement, type) else replacement
+        )
 
     return adapted
 
@@ -69,21 +71,21 @@ def _has(get: Callable[..., Tree], name: str) -> bool:
     return True
 
 
-def _adapt(found: Tree) -> Tree:
-    if isinstance(found, (_keras.metrics.Metric, _keras.Layer)):
-        return found  # its own methods accept arrays
-    kind = type(found)
+def _adapt(value: Tree) -> Tree:
+    if isinstance(value, (_keras.metrics.Metric, _keras.Layer)):
+        return value  # its own methods accept arrays
+    kind = type(value)
     method = next((method for base, method in _CLASSES.items() if base in {each.__name__ for each in kind.__mro__}), "")
-    owner = found if not method else kind
+    owner = value if not method else kind
     module = getattr(owner, "__module__", None) or ""
     is_of_tf = not method and module.startswith("headwater.tf1.")
     if hasattr(owner, _marked) or module.startswith(("keras.", "jax.")) or (computes_eagerly(module) and not is_of_tf):
-        return found
+        return value
     if method:
         setattr(kind, method, _of_arrays(getattr(kind, method)))
         setattr(kind, _marked, True)
-        return found
-    return _of_arrays(found) if callable(found) else found
+        return value
+    return _of_arrays(value) if callable(value) else value
 
 
 def _wrap_lambda_call(original: Callable[..., Tree]) -> Callable[..., Tree]:

@@ -99,11 +99,11 @@ def computes_eagerly(module: str) -> bool:
 
 def weights_of(layer: Tree) -> list[Tree]:
     """Returns the variables of a layer and the layers in it, without the states of random numbers."""
-    found: dict[int, Tree] = {}
+    weights: dict[int, Tree] = {}
     for each in layer._flatten_layers():
         for variable in (*each._trainable_variables, *each._non_trainable_variables):
-            found.setdefault(id(variable), variable)
-    return list(found.values())
+            weights.setdefault(id(variable), variable)
+    return list(weights.values())
 
 
 def states_of(layer: Tree) -> list[Tree]:
@@ -128,9 +128,9 @@ def name_of(layer: Tree, variable: Tree) -> str:
 def create_variable(layer: Tree, variable: Tree, scope: str) -> Variable:
     """Creates the variable of the default graph for a variable of ``layer``, and its loss, unless there is one."""
     known = isinstance(variable, GraphVariable) and get_default_graph() in variable.by_graph
-    made = allocate(variable, scope, name_of(layer, variable))
+    created = allocate(variable, scope, name_of(layer, variable))
     if not known and variable.regularizer is not None:
         state = begin_state(layer, scope)
-        with get_default_graph().name_scope(f"{made.op.name}/Regularizer/"):
-            state.losses.append(convert_to_tensor(variable.regularizer(made)))
-    return made
+        with get_default_graph().name_scope(f"{created.op.name}/Regularizer/"):
+            state.losses.append(convert_to_tensor(variable.regularizer(created)))
+    return created

@@ -75,26 +75,26 @@ def _symbols_of(inputs: Tree, outputs: Tree) -> tuple[Tree, Tree]:
       ValueError: an output depends on a tensor that no layer has computed.
     """
     held, calls = _held(), _calls.get(get_default_graph(), {})
-    found: dict[Tensor, KerasTensor] = {}
+    symbols: dict[Tensor, KerasTensor] = {}
 
     def note(tensor: Tensor, symbol: Tree) -> Tree:
         held[id(symbol)] = symbol, tensor
-        found[tensor] = symbol
+        symbols[tensor] = symbol
         return symbol
 
     def symbol_of(tensor: Tree) -> Tree:
-        if not isinstance(tensor, Tensor) or tensor in found:
-            return found.get(tensor, tensor) if isinstance(tensor, Tensor) else tensor
+        if not isinstance(tensor, Tensor) or tensor in symbols:
+            return symbols.get(tensor, tensor) if isinstance(tensor, Tensor) else tensor
         if tensor not in calls:
             raise ValueError(
                 f"the output {tensor.name!r} of a model is not the result of a layer that depends on its inputs: put "
                 "functions of tf into tf.keras.layers.Lambda"
             )
         layer, args, kwargs, results = calls[tensor]
-        given, named = _tree.map_structure(symbol_of, (args, kwargs))
-        for result, symbol in zip(_tree.flatten(results), _tree.flatten(layer(*given, **named)), strict=True):
+        positional, named = _tree.map_structure(symbol_of, (args, kwargs))
+        for result, symbol in zip(_tree.flatten(results), _tree.flatten(layer(*positional, **named)), strict=True):
             note(result, symbol)
-        return found[tensor]
+        return symbols[tensor]
 
     def input_of(tensor: Tree) -> Tree:
         if not isinstance(tensor, Tensor):

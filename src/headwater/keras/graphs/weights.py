@@ -40,10 +40,10 @@ class GraphVariable(keras.Variable):
     @property
     def variable(self) -> Variable:
         """The variable of the default graph; FailedPreconditionError if there is none."""
-        found = self.by_graph.get(get_default_graph())
-        if found is None:
+        known = self.by_graph.get(get_default_graph())
+        if known is None:
             raise FailedPreconditionError(f"the layer with the variable {self.path!r} was not called in this graph")
-        return found
+        return known
 
     @property
     def value(self) -> Tree:
@@ -105,22 +105,22 @@ def allocate(variable: Tree, scope: str, name: str, collections: Sequence[str] |
 _stands: WeakKeyDictionary[Operation, GraphVariable] = WeakKeyDictionary()
 
 
-def stand_in(variable: Variable, made: Tree = None) -> GraphVariable:
+def stand_in(variable: Variable, keras_variable: Tree = None) -> GraphVariable:
     """Returns the variable of Keras that represents a variable of the default graph.
 
     Args:
       variable: the variable of the graph.
-      made: Keras's variable; created without a value if None.
+      keras_variable: Keras's variable; created without a value if None.
     """
-    if variable.op not in _stands or made is not None:
-        if made is None:
+    if variable.op not in _stands or keras_variable is not None:
+        if keras_variable is None:
             with keras.StatelessScope(initialize_variables=False):
                 kind = variable.dtype.base_dtype.name
-                made = keras.Variable("zeros", shape=tuple(variable.shape.as_list()), dtype=kind)
-        made._path = variable.op.name
-        made.__class__ = GraphVariable
-        made.by_graph = WeakKeyDictionary({get_default_graph(): variable})
-        _stands[variable.op] = made
+                keras_variable = keras.Variable("zeros", shape=tuple(variable.shape.as_list()), dtype=kind)
+        keras_variable._path = variable.op.name
+        keras_variable.__class__ = GraphVariable
+        keras_variable.by_graph = WeakKeyDictionary({get_default_graph(): variable})
+        _stands[variable.op] = keras_variable
     return _stands[variable.op]
 
 
@@ -144,10 +144,10 @@ def updates_of(layer_updates: list[Operation]) -> Generator[None]:
 
 def record_update(update: Operation) -> bool:
     """Adds an operation to the updates of the layer that is being called, and returns whether there is one."""
-    found = _updates.get()
-    if found is not None:
-        found.append(update)
-    return found is not None
+    updates = _updates.get()
+    if updates is not None:
+        updates.append(update)
+    return updates is not None
 
 
 def _converted(value: GraphVariable, dtype: Tree, name: str | None, as_ref: bool) -> Tree:

@@ -39,7 +39,7 @@ def restrict_to_own_cores(
 ) -> list[int]:
     """Confines all threads of this process to its share of the cores, and returns these cores.
 
-    Best called before JAX computes anything, so that JAX makes only as many threads as this process has cores.
+    Call this before JAX computes anything, so that JAX starts only as many threads as this process has cores.
 
     Raises:
       ValueError: the environment variable ``HEADWATER_CORES`` is neither ``own`` nor ``shared``.

@@ -65,18 +65,18 @@ def _in_lockstep(dataset: Any, replicas: Replicas) -> Iterator[object]:
         yield from elements
         return
     known = _UNKNOWN not in counts and _INFINITE not in counts
-    element, made, ended = None, 0, object()
+    element, batch_count, ended = None, 0, object()
     while True:
-        found = next(elements, ended)
+        batch = next(elements, ended)
         if known:
-            has_batch = made < max(counts)
+            has_batch = batch_count < max(counts)
         else:
-            flag = np.asarray([found is not ended], np.int32)
+            flag = np.asarray([batch is not ended], np.int32)
             has_batch = bool(replicas.add_up(flag, "whether there are batches")[0])
         if not has_batch:
             return
-        element = _empty_batch(dataset, element) if found is ended else found
-        made += 1
+        element = _empty_batch(dataset, element) if batch is ended else batch
+        batch_count += 1
         yield element
 
 

@@ -5,8 +5,8 @@ Let process i have n_i examples and the value x_i of an `Item`. The vector has f
     MEAN          n_i x_i; the sum is divided by the sum of the n_i
     EACH          x_i; the sum is divided by the number of processes that had examples
     SUM           x_i
-    FIRST         x_0, and zeros from others
-    MAX, MIN      a row for each process, x_i in row i and zeros in others
+    FIRST         x_0 from process 0, zeros from all other processes
+    MAX, MIN      a row for each process: process i has x_i in row i, and zeros in all other rows
 
 At its end are three numbers: n_i; 1 if n_i > 0, else 0; and w_i, which is 1 if the process has been asked to end.
 """
@@ -101,7 +101,7 @@ class StepVector:
     def unpack(self, total: Any) -> list[Any]:
         """Returns the merged items; ``total`` is the sum of all processes' vectors."""
         weight, active = 1 / total[-3], 1 / total[-2]
-        found: list[Any] = []
+        arrays: list[Any] = []
         at = 0
         for item in self.items:
             size = self._size(item)
@@ -113,9 +113,9 @@ class StepVector:
             elif item.merge in _ROWS:
                 by_process = part.reshape(self.processes, item.size)
                 part = by_process.max(0) if item.merge is Merge.MAX else by_process.min(0)
-            found.append(part.reshape(item.shape))
+            arrays.append(part.reshape(item.shape))
             at += size
-        return found
+        return arrays
 
     def _size(self, item: Item) -> int:
         return item.size * (self.processes if item.merge in _ROWS else 1)

@@ -86,10 +86,10 @@ class _Mirrors(Strategy):
         return regroup(Lockstep(len(replicas)).run(body))
 
     def all_reduce(self, reduce_op: ReduceOp, value: object) -> Tree:
-        found = current()
-        if found is None:
+        lockstep_and_index = current()
+        if lockstep_and_index is None:
             return super().all_reduce(reduce_op, value)
-        lockstep, index = found
+        lockstep, index = lockstep_and_index
 
         def reduce_leaf(leaf: object) -> Tree:
             return lockstep.combine(index, leaf, lambda leaves: self.reduce(reduce_op, PerReplica(leaves)))

@@ -252,9 +252,9 @@ class ArrayBatches(_Spans):
         places = slice(first + work.start, first + work.stop)
         if not self._shuffle:
             return self._select_rows(places)
-        # Without ``steps``, every epoch is one pass over the data, and the epoch's number defines the order. The
-        # number of passes would be wrong: it counts from the first epoch of this run, and a restarted program must
-        # continue with the same orders.
+        # Without ``steps``, every epoch is one pass over the data, and the epoch's number defines the order. The number
+        # of passes is unsuitable: it counts from the first epoch of this run, but a restarted program must continue
+        # with the same orders.
         number = work.epoch if self._steps is None else iteration
         if self._order[0] != (seed, number):
             self._order = (seed, number), shuffled(seed, number, self._rows)
@@ -322,8 +322,8 @@ class PyDatasetBatches(_WholeBatches):
         self, data: Any, steps: int | None, class_weight: object = None, *, shuffle: bool = False, builds: bool = False
     ) -> None:
         self._data = data
-        # Keras restarts the threads or processes that read the data, but not their count of items: after the item with
-        # which it has built the model, training begins with the next one. Each pass ends with the first item.
+        # Keras restarts the threads or processes that read the data, but not their count of items. If Keras has built
+        # the model with item 0, training therefore begins with item 1, and each pass ends with item 0.
         concurrent = data.workers > 1 or (data.workers > 0 and data.use_multiprocessing)
         self._first_item = int(builds and concurrent)
         self._steps = steps

@@ -1,8 +1,8 @@
 """Descriptions of models that a program trains after its first one.
 
 A ``ps`` serves in the first call of ``fit`` or ``train_on_batch`` and does not run the rest of the program, so it never
-makes the models of later calls. The workers describe these: the layout of the variables, and the class and
-configuration of the optimizer. A description contains no code; its classes are Keras's, or registered with
+creates the models of later calls. The workers describe these models: the layout of the variables, and the class and
+configuration of the optimizer. A description contains no code. Its classes are Keras's, or registered with
 `keras.saving.register_keras_serializable` in the part of the program that the ``ps`` has run.
 """
 
@@ -120,16 +120,16 @@ def host_described(task: ParameterTask, place: ParameterServerStrategy, name: st
     Raises:
       InvalidArgumentError: the description names a class that this program does not know.
     """
-    made = described_set(description)
+    described = described_set(description)
     task.host(
         name,
-        made.layout,
-        made.updater,
+        described.layout,
+        described.updater,
         place.choice,
-        encode_topics(optimizer_topics(made.optimizer)),
+        encode_topics(optimizer_topics(described.optimizer)),
         staleness_aware=place.staleness_aware,
         saves=place.saves,
-        squares=(lambda _: sum_of_squares) if made.part.clips == "jointly" else None,
+        squares=(lambda _: sum_of_squares) if described.part.clips == "jointly" else None,
     )
 
 

@@ -45,7 +45,7 @@ class ServerPart:
 
 
 def clone_optimizer(optimizer: keras.Optimizer, part: ServerPart) -> keras.Optimizer:
-    """Returns an optimizer like ``optimizer``, not built, that does ``part`` of its work."""
+    """Returns an unbuilt optimizer like ``optimizer`` that does only the work of a ``ps``, ``part``."""
     config = settings_for_copies(optimizer)
     # Workers push gradients of the unscaled loss.
     config["loss_scale_factor"] = None
@@ -54,26 +54,26 @@ def clone_optimizer(optimizer: keras.Optimizer, part: ServerPart) -> keras.Optim
     if not part.momentum:
         config["momentum"], config["nesterov"] = 0.0, False
     kind: Any = type(optimizer)  # pyright: ignore[reportUnknownVariableType]
-    made = kind.from_config(config)
+    clone = kind.from_config(config)
     for name in ("_exclude_from_weight_decay_pattern",):
         if hasattr(optimizer, name):
-            setattr(made, name, getattr(optimizer, name))
-    return made
+            setattr(clone, name, getattr(optimizer, name))
+    return clone
 
 
 def stand_in(variable: keras.Variable, shape: Sequence[int], value: object = 0) -> Any:
     """Returns a variable that stands in for ``variable``, or a part of it, in an optimizer."""
-    made = keras.Variable(
+    created = keras.Variable(
         np.broadcast_to(np.asarray(value, np.float32), shape),
         dtype=variable.dtype,
         name=variable.name,
         trainable=True,
     )
-    made._path = variable.path
-    made.constraint = variable.constraint
+    created._path = variable.path
+    created.constraint = variable.constraint
     if hasattr(variable, "overwrite_with_gradient"):
-        made.overwrite_with_gradient = variable.overwrite_with_gradient
-    return made
+        created.overwrite_with_gradient = variable.overwrite_with_gradient
+    return created
 
 
 def _build(
@@ -83,14 +83,14 @@ def _build(
     shapes: Sequence[Sequence[int]],
     values: Sequence[object] | None = None,
 ) -> keras.Optimizer:
-    """Returns an optimizer like ``original`` for parts of ``variables`` with these shapes and values, or zeros."""
+    """Returns an optimizer like ``original`` for parts of ``variables`` with ``shapes`` and ``values``, or zeros."""
     optimizer = clone_optimizer(original, part)
     stand_ins = [stand_in(*each) for each in zip(variables, shapes, values or [0] * len(shapes), strict=True)]
     excluded: set[Any] = getattr(original, "_exclude_from_weight_decay", set())
     if excluded:
         key = original._var_key  # pyright: ignore[reportPrivateUsage]
         pairs = zip(stand_ins, variables, strict=True)
-        optimizer.exclude_from_weight_decay(var_list=[made for made, v in pairs if key(v) in excluded])
+        optimizer.exclude_from_weight_decay(var_list=[one for one, v in pairs if key(v) in excluded])
     optimizer.build(stand_ins)
     return optimizer
 
@@ -107,8 +107,8 @@ def starts_from_values(optimizer: Any, variables: Sequence[keras.Variable], shap
 
 
 def indivisible(optimizer: keras.Optimizer, part: ServerPart, variables: Sequence[keras.Variable]) -> set[str]:
-    """Returns the paths of the variables whose update combines rows, as by a norm, so that parts of such a variable
-    cannot be updated by themselves."""
+    """Returns the paths of the variables that cannot be updated in parts, because their update combines rows, for
+    example by a norm."""
     # An optimizer of two rows and columns has the same dependencies, and takes no memory.
     small = _build(optimizer, part, variables, [(2,) * len(variable.shape) for variable in variables])
     values = [variable.value for variable in small._trainable_variables]
@@ -124,23 +124,23 @@ def indivisible(optimizer: keras.Optimizer, part: ServerPart, variables: Sequenc
 def state_names(optimizer: keras.Optimizer) -> list[str]:
     """Returns names for an optimizer's variables that are equal for all optimizers of the same variables or parts.
 
-    Where Keras gives several variables the same name (such as Adafactor's means over rows and columns), the name
-    includes the trained variable; where Keras's name has a counter (such as Nadam's product of momenta), the name has
-    the position among these variables.
+    If Keras gives several variables the same name (such as Adafactor's means over rows and columns), the name includes
+    the trained variable. If Keras's name has a counter (such as Nadam's product of momenta), the name has the
+    variable's position among the variables with such names.
     """
     paths = [str(variable.path) for variable in optimizer.variables]
     owned = _slots_by_variable(optimizer)
-    found: list[str] = []
+    names: list[str] = []
     unnamed = 0
     for variable, path in zip(optimizer.variables, paths, strict=True):
         if path.startswith(f"{optimizer.name}/") and paths.count(path) == 1:
-            found.append(path.removeprefix(f"{optimizer.name}/"))  # Keras numbers optimizers
+            names.append(path.removeprefix(f"{optimizer.name}/"))  # Keras numbers optimizers
         elif id(variable) in owned:
-            found.append(owned[id(variable)])
+            names.append(owned[id(variable)])
         else:
-            found.append(f"unnamed {unnamed}")
+            names.append(f"unnamed {unnamed}")
             unnamed += 1
-    return found
+    return names
 
 
 def _slots_by_variable(optimizer: keras.Optimizer) -> dict[int, str]:
@@ -148,15 +148,15 @@ def _slots_by_variable(optimizer: keras.Optimizer) -> dict[int, str]:
     of such a slot consists of the list's name and the variable's path."""
     trained: list[Any] = optimizer._trainable_variables  # pyright: ignore[reportPrivateUsage]
     lists = [
-        (name.strip("_"), kept)
-        for name, kept in vars(optimizer).items()
-        if name != "_variables" and isinstance(kept, list)
+        (name.strip("_"), slots)
+        for name, slots in vars(optimizer).items()
+        if name != "_variables" and isinstance(slots, list)
     ]
     return {
         id(slot): f"{name} of {variable.path}"
-        for name, kept in lists
-        if len(kept) == len(trained)
-        for slot, variable in zip(kept, trained, strict=True)
+        for name, slots in lists
+        if len(slots) == len(trained)
+        for slot, variable in zip(slots, trained, strict=True)
         if slot is not variable
     }
 
@@ -195,7 +195,7 @@ class KerasUpdater:
         self._fresh = [np.asarray(value) for value in self._state]
         self._names = state_names(self._optimizer)
         rate = getattr(self._optimizer, "_learning_rate", None)
-        self._rate_at = next((at for at, made in enumerate(self._optimizer.variables) if made is rate), None)
+        self._rate_at = next((at for at, one in enumerate(self._optimizer.variables) if one is rate), None)
         self._update = MemoryChecked(self._step, donated=2)
         self.tables = [self._table(at, self._variables[at].path in exact) for at in self._blocks.tables_at]
 
@@ -227,13 +227,13 @@ class KerasUpdater:
         return str(self._original.name)
 
     def state_sizes(self) -> list[tuple[str, tuple[int, ...], str]]:
-        found = [
+        sizes = [
             (name, tuple(value.shape), str(value.dtype)) for name, value in zip(self._names, self._fresh, strict=True)
         ]
         for at, table in zip(self._blocks.tables_at, self.tables, strict=True):
             path = self._variables[at].path
-            found += [(f"{path}: {name}", shape, dtype) for name, shape, dtype in table.sizes()]
-        return found
+            sizes += [(f"{path}: {name}", shape, dtype) for name, shape, dtype in table.sizes()]
+        return sizes
 
     def fill(self, values: Sequence[Array], state: Sequence[Array] | None) -> None:
         self._blocks.set(values)
@@ -251,8 +251,8 @@ class KerasUpdater:
         variables, shapes = [self._variables[it] for it in at], [blocks.shapes[it] for it in at]
         if not starts_from_values(self._original, variables, shapes):
             return self._fresh
-        made = _build(self._original, self._part, variables, shapes, blocks.optimized)
-        return [np.asarray(variable.value) for variable in made.variables]
+        optimizer = _build(self._original, self._part, variables, shapes, blocks.optimized)
+        return [np.asarray(variable.value) for variable in optimizer.variables]
 
     def assign(self, values: Sequence[Array]) -> None:
         self._blocks.set(values)
@@ -261,12 +261,12 @@ class KerasUpdater:
         return self._blocks.get(extras)
 
     def state(self) -> dict[str, Array]:
-        found = {name: np.asarray(value) for name, value in zip(self._names, self._state, strict=True)}
+        arrays = {name: np.asarray(value) for name, value in zip(self._names, self._state, strict=True)}
         for at, table in zip(self._blocks.tables_at, self.tables, strict=True):
             # Each table has its own number of updates and similar values.
             path = self._variables[at].path
-            found |= {f"{path}: {n}": value for n, value in zip(table.shared_names, table.shared_state(), strict=True)}
-        return found
+            arrays |= {f"{path}: {n}": value for n, value in zip(table.shared_names, table.shared_state(), strict=True)}
+        return arrays
 
     def apply(
         self,
@@ -307,14 +307,14 @@ class KerasUpdater:
             table.set_rate(rate)
 
     def rows(self, numbers: Sequence[Array]) -> list[Array]:
-        found: list[Array] = []
+        rows: list[Array] = []
         for table, wanted in zip([updates.values for updates in self.tables], numbers, strict=True):
             if len(wanted) and not 0 <= int(wanted.min()) <= int(wanted.max()) < len(table):
                 raise InvalidArgumentError(
                     f"there are no rows {wanted.min()} to {wanted.max()}: the table has {len(table)}"
                 )
-            found.append(table[wanted])
-        return found
+            rows.append(table[wanted])
+        return rows
 
 
 def _clip(gradients: Sequence[Array], clipnorm: float, norm: float) -> Sequence[Array]:
@@ -365,7 +365,7 @@ def split_state(
     """Returns a ``ps``'s part of the model's optimizer state, in the order of its updater."""
     like = updater.state()
     slots = dict(zip(state_names(optimizer), optimizer.variables, strict=True))
-    found: list[Array] = []
+    parts: list[Array] = []
     for name, part in like.items():
         # A table keeps its own copy of values that the model's optimizer has once for all variables.
         name = name.rpartition(": ")[2]
@@ -373,8 +373,8 @@ def split_state(
         if value.shape != part.shape:
             start = _first_row(layout, variables, name, index)
             value = value[start : start + part.shape[0]]
-        found.append(value)
-    return found
+        parts.append(value)
+    return parts
 
 
 def _first_row(layout: Layout, variables: Sequence[Any], slot: str, task: int) -> int:

@@ -77,10 +77,10 @@ class OwnMomentum:
         """Returns the updates u to push for the ``gradients`` of one step; the variables must always be the same."""
         if not self._velocities:
             self._velocities = [np.zeros_like(gradient) for gradient in gradients]
-        found: list[Array] = []
+        pushed: list[Array] = []
         for velocity, gradient in zip(self._velocities, gradients, strict=True):
             momentum = self._momentum.astype(gradient.dtype)
             velocity *= momentum
             velocity += gradient
-            found.append(momentum * velocity + gradient)
-        return found
+            pushed.append(momentum * velocity + gradient)
+        return pushed

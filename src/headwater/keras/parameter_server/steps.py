@@ -53,8 +53,8 @@ class GradientStep:
 
     Attributes:
       sums: the last step's contribution to the metrics of the job, as one vector; see `results`.
-      finite: whether the gradients of the last step are finite. `logs_so_far` takes the gradients of all workers into
-        account. Gradients that are not finite are zeros.
+      finite: whether the gradients of the last step are finite; after `logs_so_far`, whether the gradients of all
+        workers are. Gradients that are not finite are replaced by zeros.
     """
 
     def __init__(
@@ -96,7 +96,7 @@ class GradientStep:
           ValueError: a step changes a variable that is stored with another model.
         """
         model, split = self._model, self._split
-        found: list[int] = []
+        positions: list[int] = []
         elsewhere: list[str] = []
 
         def trace(trainable: Sequence[jax.Array], others: Sequence[jax.Array], data: Tree) -> Tree:
@@ -106,7 +106,7 @@ class GradientStep:
                 else:
                     metrics = [variable.value for variable in model.metrics_variables]
                     outputs, after, _ = losses_of(model, (trainable, others, _optimizer_state(model), metrics), data)
-            found.extend(at for at, number in enumerate(split.floats) if after[number] is not others[number])
+            positions.extend(at for at, number in enumerate(split.floats) if after[number] is not others[number])
             changed = [at for at in split.elsewhere if after[at] is not others[at]]
             elsewhere.extend(model.non_trainable_variables[at].path for at in changed)
             return outputs
@@ -119,8 +119,8 @@ class GradientStep:
                 f"steps of model {model.name!r} change {', '.join(elsewhere)}, which the ps keep with another model: "
                 "set trainable=False on the layers of that model"
             )
-        self._changing = found
-        return found
+        self._changing = positions
+        return positions
 
     def _training_argument(self) -> dict[str, bool]:
         return {"training": True} if self._model._call_has_training_arg else {}
@@ -215,7 +215,7 @@ class GradientStep:
     def logs_so_far(self, sums: Array) -> dict[str, object]:
         """Returns the logs of the job after an update, given the `sums` of all updates of the epoch so far."""
         before, self._previous_sums = self._previous_sums, sums
-        # Logs that are not results of metrics are values of this update only.
+        # Logs that are not results of metrics describe this update only.
         update = sums - before if len(before) == len(sums) else sums
         # As in one process, the update is omitted if the gradients of any worker are not finite.
         self.finite = not update[self._averages_start(sums) - 1]
@@ -237,13 +237,13 @@ class GradientStep:
 
     def _totals(self, initial: Sequence[Array], sums: Any) -> list[Any]:
         """Returns the values of the metrics' variables, given `sums` and their values before the epoch, ``initial``."""
-        found: list[Any] = []
+        totals: list[Any] = []
         at = 0
         for before, rule in zip(initial, self._rules, strict=True):
             part = sums[at : at + before.size].reshape(before.shape)
-            found.append((part if rule.state else before + part).astype(before.dtype))
+            totals.append((part if rule.state else before + part).astype(before.dtype))
             at += before.size
-        return found
+        return totals
 
     def results(self, sums: Array, last: Mapping[str, object] | None = None) -> dict[str, float]:
         """Sets the model's metrics to the totals of all workers, and returns the logs of the job.
@@ -394,8 +394,8 @@ class GradientStep:
         return [jnp.where(finite, g.astype(np.float32) / scaling[1], 0) for g in gradients], finite
 
     def adapt_scale(self) -> None:
-        """Adapts the loss scale after an update, as Keras does: halves it if gradients were not finite, and doubles it
-        after many updates."""
+        """Adapts the loss scale after an update, as Keras does: halves the scale if gradients were not finite, and
+        doubles it after many finite updates."""
         if self._scale_variables:
             count, scale = self._scale_values
             grows = self.finite and count == self._model.optimizer.dynamic_growth_steps - 1
@@ -429,10 +429,9 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
     def trace(others: Sequence[jax.Array], metrics: Sequence[jax.Array], data: Tree) -> Outcome:
         return losses_of(model, (trainable(), others, _optimizer_state(model), metrics), data)
 
-    # `find_combination` calls the model, too: it tests custom losses and metrics on arrays with the shapes of
-    # predictions.
+    # `find_combination` calls the model, too: it tests custom losses and metrics on arrays of the predictions' shapes.
     with noting(embeddings.layers):
-        found = find_combination(
+        rules = find_combination(
             model,
             data,
             trace,
@@ -443,7 +442,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
             several=several,
             training=True,
         )
-    for variable, rule in zip(model.non_trainable_variables, found.layers, strict=True):
+    for variable, rule in zip(model.non_trainable_variables, rules.layers, strict=True):
         local = not keras.backend.is_float_dtype(variable.dtype)
         if divided and (rule.merge in (Merge.MAX, Merge.MIN) or (local and rule.merge is Merge.SUM)):
             raise ValueError(
@@ -452,7 +451,7 @@ def find_shares(model: Any, embeddings: ModelEmbeddings, batch: Tree, *, divided
                 f"{'sums of floating-point variables' if local else 'sums'} only; make it a floating-point sum or a "
                 "mean over examples, or use a mirrored strategy"
             )
-    return found
+    return rules
 
 
 def _optimizer_state(model: Any, known: Mapping[int, object] | None = None) -> list[Any]:
@@ -495,7 +494,7 @@ class Split:
     Attributes:
       dense_count: number of trainable variables that are not tables.
       floats: the positions of floating-point variables among the non-trainable variables.
-      rest: the positions of the other variables, such as seeds, of which each worker has its own copy.
+      rest: the positions of all other non-trainable variables, such as seeds, of which each worker has its own copy.
       elsewhere: the positions among ``rest`` of floating-point variables that are kept with another model.
     """
 
@@ -520,17 +519,17 @@ class Split:
 
     def trainable(self, dense: Sequence[object]) -> list[jax.Array]:
         """Returns values of all trainable variables for tracing. Tables are zeros, as their values are not read."""
-        found: list[Any] = [None] * (len(self._dense_at) + len(self._table_at))
+        values: list[Any] = [None] * (len(self._dense_at) + len(self._table_at))
         for at, value in zip(self._dense_at, dense, strict=True):
-            found[at] = value
+            values[at] = value
         for at, variable in zip(self._table_at, self._tables, strict=True):
-            found[at] = jax.numpy.zeros(variable.shape, variable.dtype)
-        return found
+            values[at] = jax.numpy.zeros(variable.shape, variable.dtype)
+        return values
 
     def others(self, floats: Sequence[Any], rest: Sequence[object]) -> list[jax.Array]:
         """Returns the values of all non-trainable variables."""
-        found: list[Any] = [None] * (len(self.floats) + len(self.rest))
+        merged: list[Any] = [None] * (len(self.floats) + len(self.rest))
         for places, values in ((self.floats, floats), (self.rest, rest)):
             for at, value in zip(places, values, strict=True):
-                found[at] = value
-        return found
+                merged[at] = value
+        return merged

@@ -192,10 +192,10 @@ class TableUpdates:
     def set_shared_state(self, shared: Sequence[Array] | None) -> None:
         """Sets the parts of the state that `shared_names` names; None resets them."""
         places = [at for at, by_row in enumerate(self._by_row) if not by_row]
-        given = [self._first[at] for at in places] if shared is None else shared
-        if [array.shape for array in given] != [self._first[at].shape for at in places]:
+        arrays = [self._first[at] for at in places] if shared is None else shared
+        if [array.shape for array in arrays] != [self._first[at].shape for at in places]:
             raise InvalidArgumentError("the state of a table's optimizer has another shape")
-        for at, array in zip(places, given, strict=True):
+        for at, array in zip(places, arrays, strict=True):
             self._state[at] = np.array(array)
 
     def sizes(self) -> list[tuple[str, tuple[int, ...], str]]:

@@ -70,7 +70,7 @@ class ModelValues:
         # Determined once: a program may freeze layers of this model while it trains another one.
         self._found_split: Split | None = None
         self._client: ParameterClient | None = None
-        self._given: ParameterClient | None = None
+        self._prepared_client: ParameterClient | None = None
         self._tables: list[Any] | None = None
         self._small: list[Any] = []
         #: A batch as ``(x, y, sample_weight)``, if its shapes are certain to be equal on all tasks; else None.
@@ -78,13 +78,13 @@ class ModelValues:
         self._sent_rate: float | None = None
         #: The array of each variable, by the variable's ``id``, as it was last read or sent.
         self._known: dict[int, Any] = {}
-        #: Updates that the optimizer had made before those that the version of the ``ps`` counts; None if not known.
+        #: Number of the optimizer's updates that the version of the ``ps`` does not count; None if unknown.
         self._earlier_updates: int | None = None
         #: Whether this worker has read values that the model's variables do not have yet.
         self._outdated = False
         #: Parts of the training that steps have changed on the ``ps`` since the last read: "values", "state".
         self._stale: set[str] = set()
-        self._kept: dict[int, list[TableVariable]] | None = None
+        self._table_variables: dict[int, list[TableVariable]] | None = None
         self._dynamic_tables: DynamicTables | None = None
         #: Whether the ``ps`` host this model from a description, because their program serves another model.
         self._described = False
@@ -108,7 +108,7 @@ class ModelValues:
         if trained:
             raise ValueError(
                 f"model {self.model.name!r} trains {', '.join(trained)}, which the ps keep with a model that was "
-                "trained before: only the first of the models that use a variable may train it; set trainable=False on "
+                "trained before: only the first model that uses a variable may train it; set trainable=False on "
                 "these layers while the other models are trained"
             )
         task, place = self.place.task, self.place
@@ -132,7 +132,7 @@ class ModelValues:
             self._dynamic_tables = dynamic.DynamicTables(self.model, self.place, clips=not self.workers_clip)
         return self._dynamic_tables
 
-    # Where the variables are ------------------------------------------------------------------------------------------
+    # Placement --------------------------------------------------------------------------------------------------------
 
     @property
     def optimizer(self) -> Any:
@@ -148,7 +148,7 @@ class ModelValues:
             norms = not self.workers_clip and (optimizer.clipnorm or optimizer.global_clipnorm)
             # A custom train_step computes gradients of whole variables, and a description has no initial rows.
             whole = norms or self._described or not keeps_train_step(self.model)
-            # A ps has the initial values of rows of a table only when they are used.
+            # A ps has the initial values of a row only after its first use, too late for an optimizer that needs them.
             trained = self.model.trainable_variables
             whole = whole or starts_from_values(optimizer, trained, [variable.shape for variable in trained])
             tables = [] if whole else self._find_row_tables()
@@ -194,7 +194,7 @@ class ModelValues:
         """Returns the placement of variables on the ``ps``.
 
         Raises:
-          ValueError: the optimizer clips by the norm of all gradients together, which the ``ps`` cannot compute;
+          ValueError: the optimizer clips by the norm of all gradients, and the ``ps`` cannot compute that norm;
             replication is requested, and the model has tables; or workers cannot keep the momentum.
         """
         place, optimizer = self.place, self.optimizer
@@ -202,9 +202,8 @@ class ModelValues:
         in_rounds = isinstance(place.choice, Synchronous | KOfN)
         if isinstance(place.choice, KOfN) and self._joint_norm:
             raise ValueError(
-                f"global_clipnorm needs the gradients of all variables, and with consistency {place.choice} an update "
-                f"may be of other workers' gradients on each of {servers} ps tasks; use clipnorm, one ps, 'sync' or "
-                "'async'"
+                f"global_clipnorm needs the gradients of all variables, but with consistency {place.choice} each of "
+                f"{servers} ps tasks may apply gradients of different workers; use clipnorm, one ps, 'sync' or 'async'"
             )
         if self._joint_norm and self._accumulates:
             raise ValueError(
@@ -236,8 +235,10 @@ class ModelValues:
 
     @property
     def workers_clip(self) -> bool:
-        """Whether workers, rather than the ``ps``, clip gradients by norms. Workers clip if each gradient is an update
-        by itself, because a worker has the whole gradient, while each ``ps`` has only a part of the gradient."""
+        """Whether workers, rather than the ``ps``, clip gradients by norms.
+
+        Workers clip if each gradient is an update by itself: a worker has the whole gradient, a ``ps`` only a part.
+        """
         return not isinstance(self.place.choice, Synchronous | KOfN) and not self._accumulates
 
     @property
@@ -291,10 +292,10 @@ class ModelValues:
         )
 
     def _make_client(self) -> ParameterClient:
-        if self._given is not None:
-            self._given.tables.set_initial(self._held_rows)
-            self._given.tables.set_wire(self.place.wire)
-            return self._given
+        if self._prepared_client is not None:
+            self._prepared_client.tables.set_initial(self._held_rows)
+            self._prepared_client.tables.set_wire(self.place.wire)
+            return self._prepared_client
         layout, place = self.layout(), self.place
         initial = [
             None if spec.table else np.asarray(variable.value)
@@ -373,18 +374,18 @@ class ModelValues:
         return range(count - len(self.tables), count)
 
     def _variables_of_tables(self) -> dict[int, list[TableVariable]]:
-        """For each table, its variable and the optimizer's slots with a row for each of its rows."""
-        if self._kept is None:
+        """Returns, by table, its variable and the optimizer's slots with a row for each row of the table."""
+        if self._table_variables is None:
             layout = self.layout()
             slots = dict(zip(state_names(self.optimizer), self.optimizer.variables, strict=True))
-            self._kept = {}
+            self._table_variables = {}
             for index in range(len(layout.blocks) if self.tables else 0):
                 blocks = [block for block in layout.blocks[index] if layout.variables[block.variable].table]
                 for block, table in zip(blocks, self._updater(layout, index).tables, strict=True):
                     variable = as_table(self.variables[block.variable])
                     slot_tables = [as_table(slots[name], of=variable) for name in table.row_names]
-                    self._kept[block.variable] = [variable, *slot_tables]
-        return self._kept
+                    self._table_variables[block.variable] = [variable, *slot_tables]
+        return self._table_variables
 
     def _held_rows(self, number: int) -> list[Any] | None:
         """Returns the rows of a table, and their optimizer slots, if the program has assigned them; else None.
@@ -392,10 +393,10 @@ class ModelValues:
         See `headwater.ps.tables.transfer.TableRows`.
         """
         variable, *slot_tables = self._variables_of_tables()[number]
-        if variable.local_values is None and all(one.local_values is None for one in slot_tables):
+        if all(part.local_values is None for part in (variable, *slot_tables)):
             return None
-        every = [variable] if all(one.local_values is None for one in slot_tables) else [variable, *slot_tables]
-        return [np.asarray(one.value) for one in every]
+        with_slots = any(slot.local_values is not None for slot in slot_tables)
+        return [np.asarray(part.value) for part in ([variable, *slot_tables] if with_slots else [variable])]
 
     def _reach_tables(self) -> None:
         """Connects this process's table variables to the values on the ``ps``."""
@@ -424,9 +425,9 @@ class ModelValues:
             self._sent_rate = self._rate()
             self._known = {}
             self._count_from(client.version)
-            kept = getattr(self.optimizer, "_learning_rate", None), self.optimizer._iterations
+            set_here = getattr(self.optimizer, "_learning_rate", None), self.optimizer._iterations
             for slot in self.optimizer.variables:
-                if not any(slot is variable for variable in kept):
+                if not any(slot is variable for variable in set_here):
                     as_slot(slot, self._read_state)
         else:
             client.pull()
@@ -454,13 +455,13 @@ class ModelValues:
     def _count_from(self, version: int) -> None:
         self._earlier_updates = int(np.asarray(self.optimizer._iterations.value)) - version
 
-    def count_update(self, *, made: bool) -> None:
-        """Notes that this worker's latest update was made, or was omitted because gradients were not finite."""
-        if not made and self._earlier_updates is not None:
+    def count_update(self, *, is_applied: bool) -> None:
+        """Records whether this worker's latest update was applied, or omitted because gradients were not finite."""
+        if not is_applied and self._earlier_updates is not None:
             self._earlier_updates -= 1
 
     def read_others(self, *, state: bool = False) -> None:
-        """Like `sync`, but variables that the program has assigned keep the assigned values, which are not sent yet."""
+        """Does the same as `sync`, but variables that the program has assigned keep the assigned, unsent values."""
         assigned = [(variable, variable._value) for variable in self.assigned_variables()]
         self.sync(state=state)
         for variable, value in assigned:
@@ -493,10 +494,10 @@ class ModelValues:
         self._note_known(self._held)
 
     def send_evaluated_state(self) -> None:
-        """Sends the ``ps`` the state of layers that an evaluation on the chief has changed, as in one Keras process;
-        drops changes of other workers.
+        """Sends the ``ps`` the state of layers that an evaluation on the chief has changed, as in one Keras process.
 
-        Asynchronous workers update this state during the evaluation, so with several of them it is not sent.
+        Drops such changes on other workers, and on the chief if there are several asynchronous workers: these update
+        the state during the evaluation.
         """
         place, client = self.place, self._client
         assert client is not None
@@ -524,7 +525,7 @@ class ModelValues:
             if value is self._known.get(key) or value is None or variable is rate:
                 continue
             if key in sent and np.array_equal(np.asarray(value), sent[key], equal_nan=True):
-                self._known[key] = value  # an evaluation makes new arrays with the same values
+                self._known[key] = value  # an evaluation creates new arrays with the same values
             else:
                 assigned.append(variable)
         return assigned
@@ -556,7 +557,7 @@ class ModelValues:
         return traffic if self._dynamic is None else traffic + self._dynamic.traffic()
 
     def connect(self) -> ParameterClient:
-        """Returns a worker's client, which is made at the first call."""
+        """Returns a worker's client; the first call creates it."""
         if self._client is None:
             self._build_optimizer()
             self._client = self._make_client()
@@ -569,8 +570,8 @@ class ModelValues:
         return self._client
 
     def use(self, client: ParameterClient) -> None:
-        """Uses ``client``, which is not connected yet, instead of making one."""
-        self._given = client
+        """Uses ``client``, which is not connected yet, instead of a new client."""
+        self._prepared_client = client
 
     def close(self) -> None:
         """Closes the client."""
