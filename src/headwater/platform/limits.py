@@ -30,12 +30,12 @@ class RateLimit:
         """Takes a token for ``key``; returns 0.0 if allowed, else the seconds to wait. A cost of 0 only checks."""
         now = self._clock()
         with self._lock:
-            left, since = self._left.pop(key, (float(self._burst), now))
-            left = min(self._burst, left + (now - since) * self._per_s)
-            allowed = left >= max(cost, 1.0)
-            self._left[key] = (left - cost if allowed else left, now)
+            available, since = self._left.pop(key, (float(self._burst), now))
+            available = min(self._burst, available + (now - since) * self._per_s)
+            allowed = available >= max(cost, 1.0)
+            self._left[key] = (available - cost if allowed else available, now)
             # The client of a dropped bucket gets a new, full bucket. Drop the least recently used bucket, because it is
             # probably the fullest.
             while len(self._left) > _MAX_KEYS:
                 self._left.popitem(last=False)
-        return 0.0 if allowed else (max(cost, 1.0) - left) / self._per_s
+        return 0.0 if allowed else (max(cost, 1.0) - available) / self._per_s

@@ -536,10 +536,10 @@ def _next_attempt(task: TaskState, start_at: float, reason: str) -> TaskState:
 def _with_wanted_tasks(state: JobState) -> JobState:
     """Returns ``state`` with the tasks that are wanted now; stores the next attempt number of dropped tasks."""
     wanted = _wanted_tasks(state)
-    left = {
+    dropped_attempts = {
         task.label: _next_attempt(task, 0.0, "").attempt for name, task in state.tasks.items() if name not in wanted
     }
-    return replace(state, tasks=wanted, next_attempts={**state.next_attempts, **left})
+    return replace(state, tasks=wanted, next_attempts={**state.next_attempts, **dropped_attempts})
 
 
 def _wanted_tasks(state: JobState) -> dict[TaskName, TaskState]:

@@ -292,8 +292,8 @@ class TaskJobs:
 def _release_places(record: JobRecord, unused: Sequence[TaskName]) -> JobRecord:
     """Returns ``record`` without the ``unused`` places, except places that its state names again."""
     gone = _unused(record, unused)
-    left = {name: place for name, place in record.places.items() if name not in gone}
-    return replace(record, places=left, holds=bool(left))
+    places = {name: place for name, place in record.places.items() if name not in gone}
+    return replace(record, places=places, holds=bool(places))
 
 
 def _unused(record: JobRecord, places: Iterable[TaskName]) -> list[TaskName]:

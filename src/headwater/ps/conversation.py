@@ -200,11 +200,11 @@ class Conversation:
         """Returns whether a ``ps`` other than number ``index`` reports that the chief's program has ended."""
         for other in (*self.sessions[:index], *self.sessions[index + 1 :]):
             try:
-                said = other.link.reach(0.0)
+                status = other.link.reach(0.0)
             except OpError as error:
                 _log.debug("%s does not say whether the job is over: %s", other.task, error.message)
                 continue
-            if said is not None and OVER_DETAIL in said.details:
+            if status is not None and OVER_DETAIL in status.details:
                 return True
         return False
 

@@ -63,7 +63,7 @@ def bag_divisors(offsets: Words, weights: Reals, kind: int) -> Reals:
 
 @compiled
 def _divisor(start: int, stop: int, weights: Reals, kind: int) -> object:
-    """Returns the divisor of a bag's sum; 1 where that would be 0."""
+    """Returns the divisor of a bag's sum; 1 instead of 0."""
     if kind == 0 or start == stop:
         return np.float32(1.0)
     total = np.float32(0.0)

@@ -48,11 +48,11 @@ def difference(one: str, ones: Said, other: str, others: Said) -> str:
         theirs = others.get(topic, mine)
         names = [name for name in {**mine, **theirs} if mine.get(name) != theirs.get(name)]
         if names:
-            shown = "; ".join(
+            differences = "; ".join(
                 f"{name} is {mine.get(name, 'missing')}, not {theirs.get(name, 'missing')}" for name in names[:3]
             )
             more = f"; and {len(names) - 3} more" if len(names) > 3 else ""
-            return f"{one} has other {topic} than {other}: {shown}{more}"
+            return f"{one} has other {topic} than {other}: {differences}{more}"
     return ""
 
 

@@ -193,8 +193,8 @@ class ConnectionReport:
 
     @staticmethod
     def decode(data: bytes) -> ConnectionReport:
-        here, left = json.loads(data)
-        return ConnectionReport(here=frozenset(here), left=frozenset(left))
+        connected, left = json.loads(data)
+        return ConnectionReport(here=frozenset(connected), left=frozenset(left))
 
 
 def connection_report(state: LifetimeState) -> ConnectionReport:

@@ -24,7 +24,7 @@ class StepInProgress(Protocol):
     """The interface of a running step.
 
     Attributes:
-      waits_for: the reason why it waits here and the start of the wait; None while it does not wait.
+      waits_for: the reason why the step waits on this task, and the start of the wait; None while it does not wait.
     """
 
     waits_for: tuple[str, float] | None
@@ -170,10 +170,10 @@ class ProgressWatchdog:
         with self._lock:
             progress_of = {one.worker: one for one in self._progress(now)}
             late = {name for name in progress_of if self._late(name, now)}
-            said = [text for name in progress_of if (text := self._resume_message(name))]
+            messages = [text for name in progress_of if (text := self._resume_message(name))]
             behind = sorted(name for name in late if progress_of[name].behind)
             others = [progress_of[name] for name in progress_of if name not in late]
-            said += [
+            messages += [
                 f"{name} is behind: {_place(progress_of[name])}{_state_of_others(others)}"
                 for name in behind
                 if self._should_report(name, now)
@@ -182,10 +182,10 @@ class ProgressWatchdog:
             # distinguish these cases, so report all late workers.
             idle = sorted(late.difference(behind))
             if [name for name in idle if self._should_report(name, now)]:
-                said.append(
+                messages.append(
                     "no worker makes steps: " + "; ".join(f"{name}: {_place(progress_of[name])}" for name in idle)
                 )
-            return said
+            return messages
 
     def _forget(self, worker: str, session: str) -> None:
         known = self._workers[worker]
@@ -254,9 +254,9 @@ def _place(one: WorkerProgress) -> str:
 def _state_of_others(others: list[WorkerProgress]) -> str:
     going = [one.worker for one in others if not one.waiting]
     waiting = [one.worker for one in others if one.waiting]
-    said = [
+    clauses = [
         f"{', '.join(workers)} {one if len(workers) == 1 else many}"
         for workers, one, many in ((going, "continues", "continue"), (waiting, "waits", "wait"))
         if workers
     ]
-    return f"; {' and '.join(said)}" if said else ""
+    return f"; {' and '.join(clauses)}" if clauses else ""

@@ -151,9 +151,9 @@ def _receive_identity(
     # Names are written to logs, so reject control characters and long texts.
     if not (task.isprintable() and wanted.isprintable() and max(len(task), len(wanted)) <= _MAX_NAME):
         raise ProtocolViolation("sent an impossible name")
-    said = (theirs, nonce, task, generation, wanted, wanted_generation)
+    transcript = (theirs, nonce, task, generation, wanted, wanted_generation)
     tokens = security.tokens()
-    known = proven(tokens, proof, DIALLING, *said) if len(theirs) == NONCE_BYTES else None
+    known = proven(tokens, proof, DIALLING, *transcript) if len(theirs) == NONCE_BYTES else None
     if known is None:
         _refuse(messages, Problem.TOKEN, *_token_problem(tokens, proof))
     # Check this after the proof: an unauthenticated end must learn neither the name nor the generation of this task.
@@ -164,7 +164,7 @@ def _receive_identity(
         _refuse(messages, Problem.GENERATION, detail, detail)
     peer = PeerIdentity(task=task, generation=generation)
     offer = make_offer(peer)
-    proof = prove(known, ACCEPTING, *said, me.task, me.generation)
+    proof = prove(known, ACCEPTING, *transcript, me.task, me.generation)
     messages.send_message(me.task, me.generation, proof, offer)
     if offer is not None:
         try:

@@ -34,8 +34,8 @@ _MAX_MACS = 4
 
 
 def _mac(token: str, method: str, stamp: str, nonce: str) -> str:
-    said = f"headwater call\0{method}\0{stamp}\0{nonce}".encode()
-    return hmac.digest(token.encode(), said, hashlib.sha256).hex()
+    message = f"headwater call\0{method}\0{stamp}\0{nonce}".encode()
+    return hmac.digest(token.encode(), message, hashlib.sha256).hex()
 
 
 def make_proof(tokens: Tokens, method: str, *, now: float | None = None) -> str:

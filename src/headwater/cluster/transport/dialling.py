@@ -90,10 +90,10 @@ def _greet(
         case _:
             raise ProtocolViolation("sent an unknown greeting")
     nonce = secrets.token_bytes(NONCE_BYTES)
-    said = (nonce, their_nonce, me.task, me.generation, wanted.task, wanted.generation)
+    transcript = (nonce, their_nonce, me.task, me.generation, wanted.task, wanted.generation)
     tokens = security.tokens()
     # The dialling end proves itself first, so that an accepting end reveals nothing to an unauthenticated dialling end.
-    proof = prove(tokens, DIALLING, *said)
+    proof = prove(tokens, DIALLING, *transcript)
     messages.send_message(VERSION, nonce, me.task, me.generation, wanted.task, wanted.generation, proof)
     try:
         answer = messages.receive_message()
@@ -110,7 +110,7 @@ def _greet(
             raise ConnectFailure(_parse_problem(problem), detail)
         case _:
             raise ProtocolViolation("sent an unknown answer")
-    if proven(tokens, proof, ACCEPTING, *said, task, generation) is None:
+    if proven(tokens, proof, ACCEPTING, *transcript, task, generation) is None:
         detail = "it does not know this task's token" if tokens.values else "it has a token, this task has none"
         raise ConnectFailure(Problem.TOKEN, detail)
     return HandshakeResult(messages.sock, PeerIdentity(task=task, generation=generation), _read_offer(offer))

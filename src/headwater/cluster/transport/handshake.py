@@ -197,26 +197,26 @@ class TimedMessages:
         tls.do_handshake()
 
 
-def prove(tokens: Tokens, label: bytes, *said: object) -> bytes:
-    """Returns a proof that the sender of the values ``said`` knows each of ``tokens``; empty without tokens."""
-    message = label + frames.pack(said)
+def prove(tokens: Tokens, label: bytes, *transcript: object) -> bytes:
+    """Returns a proof that the sender of the values ``transcript`` knows each of ``tokens``; empty without tokens."""
+    message = label + frames.pack(transcript)
     proofs = b"".join(hmac.digest(token.encode(), message, hashlib.sha256) for token in tokens.values)
     return _USER_PREFIX + proofs if tokens.of_user else proofs
 
 
-def proven(tokens: Tokens, proof: bytes, label: bytes, *said: object) -> Tokens | None:
+def proven(tokens: Tokens, proof: bytes, label: bytes, *transcript: object) -> Tokens | None:
     """Returns the token among ``tokens`` that ``proof`` proves; None if the proof is invalid.
 
     If both ends have no token, returns ``tokens``, which are empty.
     """
     if not tokens.values:
         return None if proof else tokens
-    shown = proof.removeprefix(_USER_PREFIX) if of_user(proof) else proof
+    proofs = proof.removeprefix(_USER_PREFIX) if of_user(proof) else proof
     for token in tokens.values:
         one = Tokens(values=(token,))
-        expected = prove(one, label, *said)
+        expected = prove(one, label, *transcript)
         if any(
-            hmac.compare_digest(expected, shown[at : at + _PROOF_BYTES]) for at in range(0, len(shown), _PROOF_BYTES)
+            hmac.compare_digest(expected, proofs[at : at + _PROOF_BYTES]) for at in range(0, len(proofs), _PROOF_BYTES)
         ):
             return one
     return None

@@ -58,8 +58,8 @@ class HeartbeatSender:
         next_beat = time.monotonic()
         while os.getppid() == self._pid:
             # Without connections there is nothing to send: wait for the first one, without a timeout.
-            left = max(0.0, next_beat - time.monotonic()) * 1000 if self._others else None
-            for descriptor, events in self._poll.poll(left):
+            timeout_ms = max(0.0, next_beat - time.monotonic()) * 1000 if self._others else None
+            for descriptor, events in self._poll.poll(timeout_ms):
                 if descriptor != self._task.fileno():
                     self._disconnect(descriptor)
                 elif not self._accept(events):

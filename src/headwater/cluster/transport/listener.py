@@ -261,9 +261,9 @@ class Listener:
 
     def _pause(self, open_again_at: float, room_in_s: float) -> float | None:
         """Returns how long the thread may sleep, in seconds; None for no limit."""
-        left = open_again_at - time.monotonic()
+        retry_in_s = open_again_at - time.monotonic()
         deadline = self._unauthenticated.next_deadline_s()
-        times = [seconds for seconds in (left, room_in_s) if seconds > 0]
+        times = [seconds for seconds in (retry_in_s, room_in_s) if seconds > 0]
         return min(times if deadline is None else [*times, max(_SHORTEST_S, deadline)], default=None)
 
     def _accept(self, listening: socket.socket) -> bool:

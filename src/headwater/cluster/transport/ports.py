@@ -110,7 +110,7 @@ def _take_inherited(address: Address, environ: MutableMapping[str, str]) -> sock
         if listening is None:
             return None
         if descriptors:
-            environ[LISTEN_FDS] = json.dumps({str(name): left for name, left in descriptors.items()})
+            environ[LISTEN_FDS] = json.dumps({str(name): descriptor for name, descriptor in descriptors.items()})
         else:
             del environ[LISTEN_FDS]
         return listening

@@ -174,7 +174,7 @@ class Waiter:
                 raise error from failure
             # A refusal is usual while tasks are starting, so it is not reported immediately.
             if now - reported >= patience.report_s or (first and failure.problem is not Problem.REFUSED):
-                left = max(0.0, limit - waited)
+                remaining_s = max(0.0, limit - waited)
                 _log.warning(
                     "%s waits for %s at %s, %d s so far: %s; %s in %d s",
                     me,
@@ -183,7 +183,7 @@ class Waiter:
                     waited,
                     failure,
                     otherwise,
-                    left,
+                    remaining_s,
                 )
                 reported = now
             if self._cancelled.is_set() or self._pause(min(pause_s, max(_SHORTEST_PAUSE_S, limit - waited))):

@@ -129,8 +129,11 @@ def task_state(pod: Mapping[str, Json]) -> Running | Exited:
     before: list[JsonObject] = status.get("initContainerStatuses") or []
     unpacking: JsonObject = (before[0].get("state", {}).get("terminated") or {}) if before else {}
     if unpacking.get("exitCode"):
-        said = [line for line in str(unpacking.get("message") or "").splitlines() if line.strip()]
-        code, why = int(unpacking["exitCode"]), said[-1].strip() if said else f"exit code {unpacking['exitCode']}"
+        messages = [line for line in str(unpacking.get("message") or "").splitlines() if line.strip()]
+        code, why = (
+            int(unpacking["exitCode"]),
+            messages[-1].strip() if messages else f"exit code {unpacking['exitCode']}",
+        )
         at = _time(unpacking.get("finishedAt"))
         return Exited(code=code, reason=f"its archive could not be unpacked: {why}", stopped=stopped, at=at)
     if status.get("phase") in DONE:

@@ -144,8 +144,8 @@ class SshConnection:
         with selectors.DefaultSelector() as selector:
             selector.register(self._process.stdout, selectors.EVENT_READ)
             while b"\n" not in self._buffer:
-                left = deadline - time.monotonic()
-                if left <= 0 or not selector.select(left):
+                remaining_s = deadline - time.monotonic()
+                if remaining_s <= 0 or not selector.select(remaining_s):
                     raise TimeoutError(f"no answer in {self._settings.call_timeout_s:g} s")
                 data = os.read(self._process.stdout.fileno(), _READ_SIZE)
                 if not data:

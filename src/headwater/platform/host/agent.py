@@ -294,8 +294,10 @@ class Agent:
                 command, env=env, stdin=subprocess.DEVNULL, stdout=subprocess.PIPE, stderr=log, start_new_session=True
             )
         if b"ready" not in started.stdout:
-            said = folder.keeper_log.read_text(errors="replace").strip().splitlines()
-            raise AgentError(f"the keeper of {folder.path} could not be started: {said[-1] if said else 'no reason'}")
+            log_lines = folder.keeper_log.read_text(errors="replace").strip().splitlines()
+            raise AgentError(
+                f"the keeper of {folder.path} could not be started: {log_lines[-1] if log_lines else 'no reason'}"
+            )
 
     def _state(self, folder: AttemptFolder) -> dict[str, object]:
         alive = (keeper := folder.keeper()) is not None and keeper.is_alive()

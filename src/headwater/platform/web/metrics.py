@@ -137,7 +137,7 @@ def task_metrics(
         for task in record.state.tasks.values()
     ]
     usages = [(labels, record.usages[task.name]) for labels, record, task in tasks if task.name in record.usages]
-    said = [
+    reported = [
         (labels, activities[record.id][task.label])
         for labels, record, task in tasks
         if task.label in activities.get(record.id, ())
@@ -151,7 +151,7 @@ def task_metrics(
     for name, what, value in _USAGE_METRICS:
         yield _gauge(name, what, _TASK, [(labels, value(usage)) for labels, usage in usages])
     for name, what, value in _ACTIVITY_METRICS:
-        yield _gauge(name, what, _TASK, [(labels, value(activity)) for labels, activity in said])
+        yield _gauge(name, what, _TASK, [(labels, value(activity)) for labels, activity in reported])
 
 
 def _gauge(

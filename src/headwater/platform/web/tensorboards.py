@@ -76,8 +76,8 @@ class TensorBoards:
             board.used_at = self._clock()
             self._changed.wait_for(lambda: board.port is not None or board.ended, _START_TIMEOUT_S)
             if board.port is None or board.ended:
-                said = " / ".join(board.last)
-                raise Refused(503, f"TensorBoard does not start for {folder}: {said or 'it printed no error'}")
+                last_lines = " / ".join(board.last)
+                raise Refused(503, f"TensorBoard does not start for {folder}: {last_lines or 'it printed no error'}")
             return board.port
 
     def forget_idle(self) -> None:

@@ -70,11 +70,11 @@ class Epoch:
         for entry in self.entries:
             begins.setdefault(entry.start, []).append(entry)
         doubles: list[tuple[Span, list[Entry]]] = []
-        here: list[Entry] = []
+        overlapping: list[Entry] = []
         for start, stop in itertools.pairwise(edges):
-            here = [entry for entry in here if entry.stop > start] + begins.get(start, [])
-            if len(here) > 1:
-                doubles.append(((start, stop), sorted(here, key=lambda entry: entry.update)))
+            overlapping = [entry for entry in overlapping if entry.stop > start] + begins.get(start, [])
+            if len(overlapping) > 1:
+                doubles.append(((start, stop), sorted(overlapping, key=lambda entry: entry.update)))
         return doubles
 
     def outside_epoch(self) -> list[Entry]:

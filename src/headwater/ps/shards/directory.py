@@ -204,8 +204,8 @@ class Directory:
         reports: dict[str, ShardReport] = {}
         asked: set[str] = set()
         # An answer may name a ps that was unknown here: ask that ps, too.
-        while left := [task for task in self.servers() if task not in asked and task != self.me]:
-            task = left[0]
+        while unasked := [task for task in self.servers() if task not in asked and task != self.me]:
+            task = unasked[0]
             asked.add(task)
             if skip_lost and self.link(task).is_lost():
                 continue

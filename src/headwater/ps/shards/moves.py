@@ -151,7 +151,7 @@ def move_copies(directory: Directory, change: CopyMove) -> Moved:
             if time.monotonic() >= give_up_at:
                 raise
             pause(PAUSE_S)
-    had, have = ({server for server in pair if server is not None} for pair in (before, after))
-    if added := have - had:
-        return Moved(Move(shard, min(had - have, default=""), min(added)), seconds, nbytes)
+    servers_before, servers_after = ({server for server in pair if server is not None} for pair in (before, after))
+    if added := servers_after - servers_before:
+        return Moved(Move(shard, min(servers_before - servers_after, default=""), min(added)), seconds, nbytes)
     return Moved(Move(shard, before.primary, primary), seconds, 0)

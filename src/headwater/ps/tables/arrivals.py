@@ -56,7 +56,7 @@ class Asked(TableKeys):
 
     Attributes:
       forms: encoding of the rows or gradients of each table.
-      bags: for each table, the code of the way in which its rows are pooled into bags.
+      bags: for each table, the code of the pooling of its rows into bags.
       parts: for each table, this task's part of the bags; None if rows are not pooled.
       left: the remaining tensors of the request, which have not been read yet.
     """
@@ -123,12 +123,12 @@ def _checks(tables: Sequence[Table], counts: Sequence[int], arrived: Array) -> N
             f"shape {arrived.shape}"
         )
     # Only keys that are strings have second words, to distinguish strings with the same first word.
-    left = split_array(
+    parts_of_tables = split_array(
         arrived, [count if table.config.strings else 0 for table, count in zip(tables, counts, strict=True)]
     )
     parts = [
         part if table.config.strings else np.zeros(count, np.int64)
-        for table, count, part in zip(tables, counts, left, strict=True)
+        for table, count, part in zip(tables, counts, parts_of_tables, strict=True)
     ]
     return np.concatenate(parts)
 

@@ -101,15 +101,15 @@ class TableDeposit:
         Raises:
           OpError: the rows cannot be read.
         """
-        left = self._tables.pop(table.name, None)
-        if left is None or self._file is None:
+        deposited = self._tables.pop(table.name, None)
+        if deposited is None or self._file is None:
             return False
         # The program may have been changed before the restart.
-        if not are_equal(left.packed, pack(table.config)):
+        if not are_equal(deposited.packed, pack(table.config)):
             _log.warning("%s discards deposited table %r: its configuration has changed", self._task, table.name)
             return False
-        table.restore_progress(left.step, left.rate, left.rates)
-        for stored in left.rows:
+        table.restore_progress(deposited.step, deposited.rate, deposited.rates)
+        for stored in deposited.rows:
             table.store_records(*self._file.read(stored))
         if not self._tables:  # all tables are restored: free the file
             self._file = None
