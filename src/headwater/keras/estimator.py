@@ -48,16 +48,16 @@ def model_to_estimator(
     """Returns an estimator that trains a copy of a compiled Keras model, starting from its current weights.
 
     Args:
-      keras_model: the model; or
-      keras_model_path: a file with the model.
+      keras_model: the model; None if ``keras_model_path`` is set.
+      keras_model_path: a file with the model; None if ``keras_model`` is set.
       custom_objects: classes and functions by their names in the file.
       model_dir: folder of checkpoints and summaries; by default ``config``'s, else a new temporary folder.
       config: a `RunConfig`; the devices of its ``train_distribute`` share each batch of the input.
       checkpoint_format: ``"saver"``.
 
     Raises:
-      ValueError: no model or two are given, the model is not compiled, ``checkpoint_format`` is not ``"saver"``, or
-        several tasks of a cluster train.
+      ValueError: both or neither of ``keras_model`` and ``keras_model_path`` are set, the model is not compiled,
+        ``checkpoint_format`` is not ``"saver"``, or several tasks of a cluster train.
     """
     if keras_model is None and keras_model_path is None:
         raise ValueError("Either `keras_model` or `keras_model_path` needs to be provided.")
@@ -192,7 +192,7 @@ class KerasEstimator(Estimator):
         )
 
     def _order_inputs(self, features: object) -> list[object]:
-        """The tensors for the model's inputs, in their order.
+        """Returns the tensors for the model's inputs, in the order of the inputs.
 
         Raises:
           ValueError: the names of the features differ from the names of the model's inputs.
@@ -255,7 +255,7 @@ class _BeforeSaving(CheckpointSaverListener):
 
 
 def _variables_by_name(model: keras.Model) -> list[tuple[str, Any]]:
-    """The variables of a model and its optimizer, by their names in checkpoints: layer and weight."""
+    """Returns the variables of a model and its optimizer, each with its name in checkpoints: layer and weight."""
     weights: list[Any] = list(model.weights)
     short = ["/".join(str(weight.path).split("/")[-2:]) for weight in weights]
     full = [str(weight.path) for weight in weights]

@@ -1,4 +1,4 @@
-"""Layers that compute their outputs with NumPy on the host, also of ragged and sparse tensors."""
+"""Layers that compute their outputs with NumPy on the host, from dense, ragged or sparse tensors."""
 
 from __future__ import annotations
 
@@ -30,11 +30,11 @@ _tensor = keras.KerasTensor
 
 
 class _Results:
-    """The form of results.
+    """The form of layers' results.
 
     Attributes:
-      convert: converts a NumPy array to the result of a layer: itself, or a tensor in programs of TensorFlow 2. Also
-        converts a `SparseTensorValue`.
+      convert: converts a computed NumPy array or `SparseTensorValue` to the result of a layer: a tensor in programs of
+        TensorFlow 2; unchanged in other programs.
     """
 
     convert: Callable[[Any], Any] = staticmethod(lambda array: array)
@@ -83,7 +83,7 @@ class HostLayer(_layer):
     """A layer that computes its outputs with NumPy.
 
     Attributes:
-      output_mode: ``int``, or how the numbers of a sample are encoded.
+      output_mode: ``int`` for numbers; otherwise the encoding of a sample's numbers.
       sparse: whether encoded results are sparse tensors. Within a model, which computes with arrays, they are dense.
     """
 
@@ -168,11 +168,13 @@ class HostLayer(_layer):
         return self._encode(numbers)
 
     def _encode(self, numbers: Any) -> Tree:
-        """Encodes the numbers of each sample, along the last dimension, as one vector; with ``one_hot`` each number."""
+        """Encodes the numbers in the last dimension as one vector; with ``one_hot``, as a vector for each number."""
         depth = self._depth()
         encoded = np.zeros((*numbers.shape, depth), np.float32)
-        there = (numbers >= 0) & (numbers < depth)
-        np.put_along_axis(encoded, np.where(there, numbers, 0)[..., None], there[..., None].astype(np.float32), -1)
+        is_valid = (numbers >= 0) & (numbers < depth)
+        np.put_along_axis(
+            encoded, np.where(is_valid, numbers, 0)[..., None], is_valid[..., None].astype(np.float32), -1
+        )
         if self.output_mode == "one_hot" or not numbers.ndim:
             return encoded
         if self.output_mode == "multi_hot":

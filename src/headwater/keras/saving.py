@@ -32,7 +32,7 @@ _log = logging.getLogger("headwater")
 
 _ZIP = b"PK\x03\x04"
 _HDF5 = b"\x89HDF"
-#: Endings of Keras's other formats, which Keras writes.
+#: Endings of HDF5 files, for which Keras itself chooses the format.
 _OTHERS = (".h5", ".hdf5")
 #: Names of losses and metrics that Keras 3.15 writes into HDF5 files, but does not find when it loads these.
 _SHORT_NAMES = ("mse", "mae", "mape", "msle", "bce", "kld")
@@ -115,13 +115,13 @@ def _build_optimizer(model: Tree, path: str) -> None:
         model.optimizer.set_weights(values)
     else:
         _log.warning(
-            "%s contains %d variables of an optimizer that has %d here: training continues with new ones",
+            "%s contains %d variables of an optimizer that has %d here: training continues with initial values",
             *(path, len(values), len(model.optimizer.variables)),
         )
 
 
 def load_weights(model: object, path: Any, **settings: Any) -> None:
-    """Loads the weights in a file of any name into ``model``, also from HDF5 files of Keras 2 under names of Keras 3's.
+    """Loads the weights in a file of any name into ``model``. Also reads HDF5 files of Keras 2 with a Keras 3 ending.
 
     Raises:
       ValueError: the file contains no weights, or weights of another model.
@@ -141,7 +141,7 @@ def load_weights(model: object, path: Any, **settings: Any) -> None:
 
 
 def accept_old_weights() -> None:
-    """Makes `load_weights` of models read the weights of Keras 2 from files with the ending of Keras 3's."""
+    """Patches `load_weights` of models to read weights of Keras 2 from files with a Keras 3 ending."""
     kind: Tree = keras.Model
     original = kind.load_weights
 

@@ -57,7 +57,7 @@ def get_session(op_input_list: Sequence[Value] = ()) -> RunsGraphs:
 
 
 def _initialize(session: Any, graph: Graph) -> None:
-    """Gives variables of ``graph``, and of metric objects, that have no value their initial value in ``session``."""
+    """Initialises the variables of ``graph`` and of metric objects that have no value in ``session``."""
     if _Kept.by_hand or getattr(session, "graph", None) is not graph or graph.finalized:
         return
     known = _Kept.initialized.setdefault(session, weakref.WeakSet())

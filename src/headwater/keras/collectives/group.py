@@ -159,9 +159,9 @@ class Group:
                 if rank not in self._channels:
                     # The deadline is common to all peers, so that a peer that gives up and restarts does not extend the
                     # wait.
-                    left = patience.deadline_s - (time.monotonic() - began)
+                    remaining_s = patience.deadline_s - (time.monotonic() - began)
                     link = self.shell.link(self.members[rank].task)
-                    channel = link.open_answered_channel(Frame(OPEN_COLLECTIVE), max(0.0, left))
+                    channel = link.open_answered_channel(Frame(OPEN_COLLECTIVE), max(0.0, remaining_s))
                     with self._arrived:
                         self._channels[rank] = channel
             missing = self._wait_for_missing()

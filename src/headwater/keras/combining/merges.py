@@ -75,16 +75,16 @@ def declared_merge(metric: Any, variable: Any) -> Merge | None:
     Raises:
       ValueError: the declared merge is unknown.
     """
-    said: object = getattr(metric, "merge", None)
-    if isinstance(said, dict):
-        said = said.get(variable.name)
-    if isinstance(said, str):
-        if said not in ("sum", "mean", "first", "max", "min"):
+    declared: object = getattr(metric, "merge", None)
+    if isinstance(declared, dict):
+        declared = declared.get(variable.name)
+    if isinstance(declared, str):
+        if declared not in ("sum", "mean", "first", "max", "min"):
             raise ValueError(
-                f"metric {metric.name!r} declares merge={said!r} for its variable {variable.name!r}; it must be 'sum', "
-                "'mean', 'first', 'max' or 'min'"
+                f"metric {metric.name!r} declares merge={declared!r} for its variable {variable.name!r}; it must be "
+                "'sum', 'mean', 'first', 'max' or 'min'"
             )
-        return Merge(said)
+        return Merge(declared)
     aggregation = getattr(variable, "aggregation", "sum")
     return None if aggregation == "sum" else _AGGREGATIONS.get(aggregation)
 

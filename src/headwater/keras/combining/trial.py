@@ -27,7 +27,7 @@ _tree = keras.tree
 
 #: Numbers of rows of the two parts.
 _PARTS = (2, 3)
-#: Numbers of draws of ordinary numbers, and of draws that include negative numbers, which are used for metrics only.
+#: Number of draws of positive numbers, and number of draws that include negative numbers, which test only metrics.
 _DRAWS = 5
 _SIGNED_DRAWS = 5
 #: Number of draws of whole steps.
@@ -78,7 +78,7 @@ class FoundStates:
 
 
 def owners(model: Any) -> list[Any]:
-    """The metric that owns each variable of the model's metrics."""
+    """Returns the metric that owns each variable of the model's metrics."""
     metric_of: dict[int, Any] = {}
 
     def visit(metric: Any) -> None:
@@ -364,7 +364,7 @@ def refuse_metric(model: Any, at: int) -> ValueError:
 def _refusal(what: str, value: str) -> str:
     return (
         f"{what} cannot be computed by several workers: {value} for a batch does not follow from the values for the "
-        "parts of the batch that they have; make it a sum or a mean over examples, or use one worker"
+        "parts of the batch that workers have; make it a sum or a mean over examples, or use one worker"
     )
 
 
@@ -386,7 +386,8 @@ def _draw(
     chosen = rng.permutation(known)[:rows] if known >= rows else rng.integers(0, known, rows)
     leaves = [np.asarray(leaf) for leaf in _tree.flatten(y) if leaf is not None]
     if signed and leaves:
-        # Class numbers are few, so that parts often have the same extremes: give one part one extreme only.
+        # There are few class numbers, so both parts often have the same extremes. Use one extreme in the whole first
+        # part, and the opposite one in the last row.
         sums = leaves[0].reshape(known, -1).astype(np.float64).sum(axis=1)
         chosen[: _PARTS[0]] = np.argmin(sums) if least else np.argmax(sums)
         chosen[-1] = np.argmax(sums) if least else np.argmin(sums)

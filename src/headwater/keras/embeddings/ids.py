@@ -311,8 +311,8 @@ class IdFinder:
                     raise ValueError(f"layer {layer.name!r} needs a combiner for bags of any number of ids")
                 if weights is not None and not next(taints):
                     raise ValueError(
-                        f"layer {layer.name!r}: weights must be an input of the model that reaches only weights, "
-                        "unchanged: compute them in the data"
+                        f"layer {layer.name!r}: weights must be an input of the model that is used unchanged, and only "
+                        "as weights: compute the weights in the data"
                     )
             if len(set(coded)) > 1:
                 raise ValueError(
@@ -327,7 +327,7 @@ class _Flow:
     """Follows inputs through the jaxpr of a step.
 
     Attributes:
-      failed: the operation that computes with an input, by input.
+      failed: by input, the first operation that computes with the input.
       picked: whether the step picks elements by indices.
     """
 
@@ -422,7 +422,7 @@ def _weights(
     """Returns the weights of a layer's ids; 1 for the ids of calls without weights.
 
     Args:
-      calls: for each call, codes of ids or ids, and codes of weights or None.
+      calls: for each call of the layer, its ids or their codes, and the codes of its weights or None.
       offsets: the start of the ids of each code, and the end of the last one, or None.
 
     Raises:

@@ -19,7 +19,7 @@ from headwater.ps.updater import Array
 if TYPE_CHECKING:
     from headwater.keras.types import Tree
 
-#: Reads rows of fixed tables by the row numbers for each table, ascending.
+#: Reads rows of fixed tables, given the ascending row numbers for each table.
 ReadRows = Callable[[Sequence[Array]], Sequence[Array]]
 
 
@@ -31,7 +31,7 @@ class StepInputs:
       x: the model's inputs.
       where: `headwater.keras.embeddings.calls.Rows.where` of each layer; None for a layer whose inputs are not codes
         and whose table is in the model.
-      rows: the rows of each layer whose table is not in the model. The other layers come last, and have no entry.
+      rows: the rows of each layer whose table is not in the model. Layers with a table in the model have no entry.
       coded: for each layer, whether its inputs are codes.
       keys: the identity of the rows, for each entry of ``rows``: row numbers, or a result of `DynamicEmbedding.divide`.
     """
@@ -126,7 +126,7 @@ class ModelEmbeddings:
 
 
 def read_dynamic(layers: Sequence[Any], keys: Sequence[Any], *, training: bool) -> list[Array]:
-    """The rows of dynamic tables, in one round trip if they are on servers."""
+    """Returns the rows of dynamic tables, read in one round trip if the tables are on servers."""
     together: dict[int, tuple[Any, dict[str, Any]]] = {}
     for layer, key in zip(layers, keys, strict=True):
         if layer.client is not None:

@@ -34,7 +34,7 @@ _marked = "_accepts_arrays"
 
 
 def accept_program_functions() -> None:
-    """Makes Keras's functions named ``get``, which every argument of such a function passes, adapt the function."""
+    """Patches Keras's functions named ``get``, which resolve arguments, to adapt the program's functions."""
     for space in _SPACES:
         get = getattr(_keras, space).get
         replaced = _wrap_get(space, get)

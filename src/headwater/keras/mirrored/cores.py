@@ -30,8 +30,8 @@ def neighbours(members: Sequence[GroupMember], rank: int) -> tuple[int, int]:
     """Returns this process's index among the processes on its machine, and their number. Processes whose addresses have
     the same host are on the same machine."""
     places = [_place(member.address.host) for member in members]
-    here = [other for other, place in enumerate(places) if place == places[rank]]
-    return here.index(rank), len(here)
+    same_host = [other for other, place in enumerate(places) if place == places[rank]]
+    return same_host.index(rank), len(same_host)
 
 
 def restrict_to_own_cores(

@@ -426,12 +426,12 @@ class TestStep(SharedStep):
     def merge(self, others: Sequence[jax.Array], metrics: Sequence[jax.Array], values: Sequence[object]) -> Tree:
         """Returns the logs, the state of layers and the metrics for the global batch, from the merged contributions of
         all processes."""
-        left = iter(values)
+        remaining = iter(values)
         after = list(others)
         for at in self.combination.changed:
-            after[at] = self.combination.layers[at].apply_merge(others[at], next(left))
-        metrics = [rule.apply_merge(old, next(left)) for rule, old in zip(self._rules, metrics, strict=True)]
-        return self._results(metrics, list(left)), after, metrics
+            after[at] = self.combination.layers[at].apply_merge(others[at], next(remaining))
+        metrics = [rule.apply_merge(old, next(remaining)) for rule, old in zip(self._rules, metrics, strict=True)]
+        return self._results(metrics, list(remaining)), after, metrics
 
     def _outcome(self, state: object, batch: Tree) -> Outcome:
         logs, (_, others, counted) = self._model.test_step(state, _utils.pack_x_y_sample_weight(*batch))

@@ -91,10 +91,12 @@ def described_set(description: bytes) -> DescribedSet:
     Raises:
       InvalidArgumentError: the description names a class that this program does not know.
     """
-    told = json.loads(description)
+    decoded = json.loads(description)
     layout = Layout(
-        tuple(VariableSpec(**(each["spec"] | {"shape": tuple(each["spec"]["shape"])})) for each in told["variables"]),
-        tuple(tuple(Block(**block) for block in blocks) for blocks in told["blocks"]),
+        tuple(
+            VariableSpec(**(each["spec"] | {"shape": tuple(each["spec"]["shape"])})) for each in decoded["variables"]
+        ),
+        tuple(tuple(Block(**block) for block in blocks) for blocks in decoded["blocks"]),
     )
     variables = [
         _Variable(
@@ -104,14 +106,14 @@ def described_set(description: bytes) -> DescribedSet:
             constraint=_restore(each["constraint"]),
             overwrite_with_gradient=each["overwrite"],
         )
-        for each in told["variables"]
+        for each in decoded["variables"]
     ]
-    optimizer = _restore(told["optimizer"])
-    excluded = [variable for variable, each in zip(variables, told["variables"], strict=True) if each["excluded"]]
-    names = [told["excluded names"]] if told["excluded names"] else None
+    optimizer = _restore(decoded["optimizer"])
+    excluded = [variable for variable, each in zip(variables, decoded["variables"], strict=True) if each["excluded"]]
+    names = [decoded["excluded names"]] if decoded["excluded names"] else None
     if excluded or names:
         optimizer.exclude_from_weight_decay(var_list=excluded, var_names=names)
-    return DescribedSet(layout=layout, variables=variables, optimizer=optimizer, part=ServerPart(**told["part"]))
+    return DescribedSet(layout=layout, variables=variables, optimizer=optimizer, part=ServerPart(**decoded["part"]))
 
 
 def host_described(task: ParameterTask, place: ParameterServerStrategy, name: str, description: bytes) -> None:
