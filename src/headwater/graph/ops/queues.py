@@ -111,15 +111,19 @@ def select_resource(index: HostArray, *handles: HostArray) -> HostArray:
 
 
 @host("QueueEnqueueV2", infer=no_outputs, blocking=True, keeps=True)
-def enqueue(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
+def enqueue(
+    context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1, exceeds: bool = False
+) -> None:
     del timeout_ms
-    handle.item().enqueue(context.step, components)
+    handle.item().enqueue(context.step, components, exceeds=exceeds)
 
 
 @host("QueueEnqueueManyV2", infer=no_outputs, blocking=True, keeps=True)
-def enqueue_many(context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1) -> None:
+def enqueue_many(
+    context: HostContext, handle: HostArray, *components: object, timeout_ms: int = -1, exceeds: bool = False
+) -> None:
     del timeout_ms
-    handle.item().enqueue_many(context.step, components)
+    handle.item().enqueue_many(context.step, components, exceeds=exceeds)
 
 
 def _components(batch: Callable[[Inference], tuple[int | None, ...]]) -> Callable[[Inference], Sequence[Spec]]:

@@ -73,9 +73,7 @@ def partition(placement: Placement) -> Partition:
     for op in placement.pruned.ops:
         if op.outputs and all(t in fed for t in op.outputs):
             continue
-        needed = dependencies(op, fed)
-        if op in placement.pruned.after:
-            needed.append(placement.pruned.after[op])
+        needed = [*dependencies(op, fed), *placement.pruned.after.get(op, ())]
         before[op] = _dissolved(needed, before)
         if op.type not in _DISSOLVED:
             device = placement.devices[op]

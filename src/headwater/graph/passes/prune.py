@@ -3,7 +3,7 @@
 from __future__ import annotations
 
 import heapq
-from collections.abc import Mapping, Sequence
+from collections.abc import Mapping, Sequence, Set
 from dataclasses import dataclass, field
 from itertools import pairwise
 
@@ -38,12 +38,15 @@ class Pruned:
         that operations that change variables or may wait are as late as possible. So a read that is not ordered after
         an update returns the value before the update (docs/decisions/order-within-a-step.md), and a waiting operation
         does not delay others.
-      after: maps an operation to another one that has to run before it although it is not an input.
+      after: maps an operation to others that have to run before it although it does not depend on them.
+      exceeding: operations that may exceed the capacity of their queue, because the step then takes elements of it. In
+        TensorFlow, both run at the same time, and each can wait for the other.
     """
 
     request: RunRequest
     ops: tuple[Operation, ...]
-    after: Mapping[Operation, Operation] = field(default_factory=dict[Operation, Operation])
+    after: Mapping[Operation, Sequence[Operation]] = field(default_factory=dict[Operation, Sequence[Operation]])
+    exceeding: Set[Operation] = frozenset()
 
 
 def prune(request: RunRequest) -> Pruned:
@@ -64,13 +67,42 @@ def prune(request: RunRequest) -> Pruned:
         stack.extend(before)
         if op.type == "Placeholder" and op.outputs[0] not in fed:
             raise _not_fed(op)
-    after = _order_critical_sections(needed) if any(op.type == "MutexLock" for op in needed) else {}
-    for op, done in after.items():
-        needed[op] = [*needed[op], done]
-    return Pruned(request, _sorted(needed), after)
+    sections = _order_critical_sections(needed) if any(op.type == "MutexLock" for op in needed) else {}
+    for op, done in sections.items():
+        needed[op] = [*needed[op], *done]
+    transfers = _order_transfers(needed)
+    exceeding = frozenset(op for additions in transfers.values() for op in additions)
+    return Pruned(request, _sorted(needed), {**sections, **transfers}, exceeding)
 
 
-def _order_critical_sections(needed: dict[Operation, list[Operation]]) -> dict[Operation, Operation]:
+def _order_transfers(needed: dict[Operation, list[Operation]]) -> dict[Operation, Sequence[Operation]]:
+    """Orders each operation that takes elements of a queue after the operations that add elements to the same queue,
+    unless they depend on it. Adds these dependencies to ``needed``.
+
+    Returns:
+      Maps the operations that take elements to the operations that add elements without depending on each other.
+    """
+    additions: dict[Tensor, list[Operation]] = {}
+    takes: list[Operation] = []
+    for op in needed:
+        if op.type in {"QueueEnqueueV2", "QueueEnqueueManyV2"}:
+            additions.setdefault(op.inputs[0], []).append(op)
+        elif op.type.startswith(("QueueDequeue", "QueuePeek")):
+            takes.append(op)
+    after: dict[Operation, Sequence[Operation]] = {}
+    # The latest first: if elements circulate in several queues, the first operation of the program takes the first one.
+    for take in sorted(takes, key=lambda op: op.number, reverse=True):
+        before = _dependencies(take, needed)
+        unordered = [
+            op for op in additions.get(take.inputs[0], ()) if op not in before and take not in _dependencies(op, needed)
+        ]
+        if unordered:
+            after[take] = unordered
+            needed[take] = [*needed[take], *unordered]
+    return after
+
+
+def _order_critical_sections(needed: dict[Operation, list[Operation]]) -> dict[Operation, Sequence[Operation]]:
     """Orders the executions of each critical section in one step, without contradicting other dependencies.
 
     An execution starts with the lock operation and ends with the unlock operation. Without an order, the step could run
@@ -87,7 +119,7 @@ def _order_critical_sections(needed: dict[Operation, list[Operation]]) -> dict[O
         elif op.type == "ConsumeMutexLock":
             sections.setdefault(op.attrs["shared_name"], []).append((locks[op.attrs["shared_name"]], op))
     return {
-        lock: done for parts in sections.values() for (_, done), (lock, _) in pairwise(_feasible_order(parts, needed))
+        lock: [done] for parts in sections.values() for (_, done), (lock, _) in pairwise(_feasible_order(parts, needed))
     }
 
 

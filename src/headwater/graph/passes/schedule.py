@@ -238,6 +238,8 @@ class _Scheduler:
         attrs = {key: value for key, value in op.attrs.items() if key in op.definition.attrs or key in _KEPT}
         if CHECKED in attrs and always_fit(op, self._fed):
             del attrs[CHECKED]
+        if op in self._part.placement.pruned.exceeding:
+            attrs["exceeds"] = True
         # If all indices differ, there are no equal rows to sum, so `SumEqualRows` is the identity.
         op_type = "IdentityN" if op.type == "SumEqualRows" and always_differ(op.inputs[1], self._fed) else op.type
         return Node(op.name, op_type, tuple(t.name for t in op.inputs), refs, attrs)

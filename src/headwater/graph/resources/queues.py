@@ -103,8 +103,8 @@ class Queue(ReplicableResource):
 
     # Operations -------------------------------------------------------------------------------------------------
 
-    def enqueue(self, step: Waiting, element: Element) -> None:
-        """Adds an element; waits while the queue is full.
+    def enqueue(self, step: Waiting, element: Element, *, exceeds: bool = False) -> None:
+        """Adds an element; waits while the queue is full, unless it ``exceeds`` the capacity.
 
         Raises:
           CancelledError: the queue is closed.
@@ -113,7 +113,8 @@ class Queue(ReplicableResource):
         self._check_shapes([component.shape for component in element], ())
         with self._condition:
             self._open()
-            self._wait_for_room(step)
+            if not exceeds:
+                self._wait_for_room(step)
             self.changes += 1
             self._add(element)
             self._condition.notify_all()
@@ -125,8 +126,9 @@ class Queue(ReplicableResource):
         else:
             self._put(rows.add([component[None] for component in element])[0])
 
-    def enqueue_many(self, step: Waiting, batch: Element) -> None:
-        """Adds the rows of ``batch`` in order, as many at once as there is room for."""
+    def enqueue_many(self, step: Waiting, batch: Element, *, exceeds: bool = False) -> None:
+        """Adds the rows of ``batch`` in order, as many at once as there is room for; all at once if they may exceed the
+        capacity."""
         count = batch[0].shape[0] if batch[0].ndim else 0
         self._check_shapes([component.shape for component in batch], (count,))
         with self._condition:
@@ -144,7 +146,8 @@ class Queue(ReplicableResource):
                 if not done:
                     self._open()
                 try:
-                    self._wait_for_room(step)
+                    if not exceeds:
+                        self._wait_for_room(step)
                 except StillWaitsError:
                     if key is not None and done:
                         self._begun[key] = done
@@ -156,7 +159,8 @@ class Queue(ReplicableResource):
                     raise
                 self.changes += 1
                 # Add as many elements as there is room for: a batch may be larger than the capacity.
-                stop = done + int(min(self.capacity - len(self._items), count - done))
+                room = float("inf") if exceeds else self.capacity - len(self._items)
+                stop = done + int(min(room, count - done))
                 items = alone[done:stop] if rows is None else rows.add([component[done:stop] for component in batch])
                 for item in items:
                     self._put(item)
