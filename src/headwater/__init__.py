@@ -13,7 +13,7 @@ import importlib
 import os
 from typing import TYPE_CHECKING, Any
 
-from headwater.import_hooks import on_import
+from headwater.import_hooks import load_at_first_use, on_import
 from headwater.jaxlib_faults import disarm
 
 if TYPE_CHECKING:
@@ -39,9 +39,18 @@ on_import("jax", _keep_compiled)
 atexit.register(gc.freeze)
 
 
-def _choose_backend() -> None:
-    """Selects Keras's backend, which is read at its first import, unless the program has chosen one."""
+#: Modules of Keras that import Matplotlib and scikit-learn if these are installed: almost half of the import's time.
+_SELDOM_USED = {
+    "keras.src.visualization",
+    *(f"{keras}.{name}" for keras in ("keras", "keras._tf_keras.keras") for name in ("visualization", "wrappers")),
+}
+
+
+def _prepare_keras() -> None:
+    """Selects Keras's backend, which is read at its first import, unless the program has chosen one. Defers the import
+    of modules that few programs use."""
     os.environ.setdefault("KERAS_BACKEND", "jax")
+    load_at_first_use(_SELDOM_USED)
 
 
 def _adapt(keras: Any) -> None:
@@ -51,7 +60,7 @@ def _adapt(keras: Any) -> None:
         adapt_keras()
 
 
-on_import("keras", _adapt, before=_choose_backend)
+on_import("keras", _adapt, before=_prepare_keras)
 
 
 #: The public names that are loaded at first use, and the modules that hold them.

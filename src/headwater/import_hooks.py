@@ -1,9 +1,9 @@
-"""Hooks that are called when a module is imported, without importing it."""
+"""Hooks that are called when a module is imported, without importing it, and modules that are loaded at first use."""
 
 from __future__ import annotations
 
 import sys
-from collections.abc import Callable, Sequence
+from collections.abc import Callable, Collection, Sequence
 from importlib.machinery import ModuleSpec
 from types import ModuleType
 from typing import Any
@@ -36,6 +36,35 @@ def on_import(name: str, after: Hook, before: Callable[[], None] = _nothing) -> 
     sys.meta_path.insert(0, _Finder(name, (before, after)))
 
 
+def load_at_first_use(names: Collection[str]) -> None:
+    """Defers the code of modules, from their import to the first use of one of their attributes."""
+    sys.meta_path.insert(0, _LazyFinder(names))
+
+
+class _LazyFinder:
+    def __init__(self, names: Collection[str]) -> None:
+        self._names = names
+
+    def find_spec(self, fullname: str, path: Sequence[str] | None, target: ModuleType | None = None) -> Any:
+        if fullname not in self._names:
+            return None
+        from importlib.util import LazyLoader  # noqa: PLC0415  it takes longer to import than this module
+
+        spec = _find_otherwise(self, fullname, path, target)
+        if spec is not None:
+            spec.loader = LazyLoader(spec.loader)
+        return spec
+
+
+def _find_otherwise(finder: object, fullname: str, path: Sequence[str] | None, target: ModuleType | None) -> Any:
+    """Returns the spec of a module with a loader that another finder returns, or None."""
+    for other in [other for other in sys.meta_path if other is not finder]:
+        spec: Any = other.find_spec(fullname, path, target)
+        if spec is not None and spec.loader is not None:
+            return spec
+    return None
+
+
 class _Finder:
     """Finds one module. `importlib.abc` would take longer to import than all of the package `headwater`."""
 
@@ -48,13 +77,10 @@ class _Finder:
             return None
         # Stay in sys.meta_path until the module's code has run: `importlib.util.find_spec` calls this, too, without
         # importing the module.
-        others = [finder for finder in sys.meta_path if finder is not self]
-        for finder in others:
-            spec: Any = finder.find_spec(fullname, path, target)
-            if spec is not None and spec.loader is not None:
-                spec.loader = _Loader(spec.loader, self)
-                return spec
-        return None
+        spec = _find_otherwise(self, fullname, path, target)
+        if spec is not None:
+            spec.loader = _Loader(spec.loader, self)
+        return spec
 
 
 class _Loader:

@@ -20,9 +20,6 @@ from headwater.cluster.variables import LISTEN_FDS
 EXEC = (sys.executable, "-u", "-m", "headwater", "exec")
 """Runs a program written for TensorFlow."""
 
-LIGHT = Path(__file__).with_name("light")
-"""A folder for ``PYTHONPATH``; see its ``sitecustomize.py``."""
-
 
 def bound(place: tuple[str, int] = ("127.0.0.1", 0)) -> socket.socket:
     """Returns a socket bound to an address, by default to a free port of this machine; it does not listen.
@@ -213,8 +210,7 @@ class Processes:
 
     def run(self, *command: str, pass_fds: tuple[int, ...] = (), **environ: str) -> Process:
         """Starts another program."""
-        paths = os.pathsep.join(filter(None, (str(LIGHT), os.environ.get("PYTHONPATH"))))
-        environment = os.environ | {"JAX_PLATFORMS": "cpu", "PYTHONPATH": paths} | environ
+        environment = os.environ | {"JAX_PLATFORMS": "cpu"} | environ
         started = Process(list(command), environment, pass_fds)
         self._started.append(started)
         return started

@@ -9,7 +9,7 @@ from pathlib import Path
 
 import pytest
 
-from tests.support.processes import EXEC, LIGHT
+from tests.support.processes import EXEC
 
 pytestmark = pytest.mark.slow
 
@@ -38,7 +38,7 @@ def run(folder: Path, way: tuple[str, ...], program: str, **env: str) -> subproc
     path.write_text(program)
     environ = {name: value for name, value in os.environ.items() if name != "KERAS_BACKEND"}
     # Without the user's Keras configuration, which might name a backend.
-    environ |= {"KERAS_HOME": str(folder / "home"), "PYTHONPATH": str(LIGHT), **env}
+    environ |= {"KERAS_HOME": str(folder / "home"), **env}
     command = [*way, str(path), str(folder / "logs")]
     return subprocess.run(
         command, env=environ, text=True, stdout=subprocess.PIPE, stderr=subprocess.STDOUT, check=False
@@ -89,3 +89,14 @@ def test_a_saved_model_finds_layers_that_the_program_has_not_imported(tmp_path: 
     assert run(tmp_path, PLAIN, build).returncode == 0
     ended = run(tmp_path, PLAIN, f"import headwater.keras, keras\nprint(keras.models.load_model({path}).layers[-1])")
     assert "<DynamicEmbedding name=dynamic_embedding" in ended.stdout
+
+
+def test_plots_and_wrappers_import_their_packages_at_first_use(tmp_path: Path) -> None:
+    program = (
+        "import sys, keras\n"
+        "print([name for name in ('matplotlib', 'sklearn') if name in sys.modules])\n"
+        "print(callable(keras.visualization.plot_image_gallery), 'matplotlib' in sys.modules)\n"
+        "print(keras.wrappers.SKLearnClassifier.__name__, 'sklearn' in sys.modules)\n"
+    )
+    lines = run(tmp_path, EXEC, program).stdout.splitlines()
+    assert lines == ["[]", "True True", "SKLearnClassifier True"]
