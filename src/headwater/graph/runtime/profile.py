@@ -92,7 +92,11 @@ def instructions(space: XSpace, start_us: int) -> Iterator[Instruction]:
                 # Kernels in a CUDA graph have no ``hlo_op``; only their names identify them.
                 graph = _CUDA_GRAPH in values
                 operation = plane.event_metadata[event.metadata_id].name if graph else values.get("hlo_op")
-                scope = scopes.get((str(values.get("program_id", "")), str(operation)), "")
+                module = str(values.get("hlo_module", ""))
+                # An executable from the compilation cache has another number in its metadata than in its events.
+                scope = scopes.get((module, str(values.get("program_id", "")), str(operation))) or scopes.get(
+                    (module, "", str(operation))
+                )
                 if not scope:
                     continue
                 begin_ps = line.timestamp_ns * 1000 + event.offset_ps
@@ -124,24 +128,28 @@ def _values(event: XEvent, names: Mapping[int, str]) -> dict[str, object]:
     return found
 
 
-def _scopes(planes: Iterable[XPlane]) -> dict[tuple[str, str], str]:
-    """Returns the scope of each instruction, without the outermost scope, by program number and instruction name.
+def _scopes(planes: Iterable[XPlane]) -> dict[tuple[str, str, str], str]:
+    """Returns the scope of each instruction, without the outermost scope, by the name of its module, the number of its
+    program, and its own name.
 
-    An instruction is listed under its name, and under the name of its GPU kernel, which has ``_`` for each dot.
+    An instruction is listed under its name, and under the name of its GPU kernel, which has ``_`` for each dot. It is
+    also listed without a module, and without a number.
     """
-    found: dict[tuple[str, str], str] = {}
+    scopes: dict[tuple[str, str, str], str] = {}
     for plane in planes:
         if plane.name != "/host:metadata":
             continue
         for metadata in plane.event_metadata.values():
-            number = metadata.name.rpartition("(")[2].rstrip(")")  # the name is e.g. jit_train(7)
+            module, _, number = metadata.name.rstrip(")").rpartition("(")  # the name is e.g. jit_train(7)
             for stat in metadata.stats:
                 if not stat.bytes_value:
                     continue
                 for computation in HloProto.FromString(stat.bytes_value).hlo_module.computations:
                     for each in computation.instructions:
                         scope = each.metadata.op_name.partition("/")[2]
-                        if scope:
-                            found[number, each.name] = scope
-                            found.setdefault((number, each.name.replace(".", "_")), scope)
-    return found
+                        if not scope:
+                            continue
+                        for place in ((module, number), ("", number), (module, "")):
+                            scopes[*place, each.name] = scope
+                            scopes.setdefault((*place, each.name.replace(".", "_")), scope)
+    return scopes

@@ -5,6 +5,7 @@ import tensorflow as tf
 from tensorflow.models.rnn import rnn, rnn_cell
 
 random = np.random.RandomState(1)
+tf.set_random_seed(1)
 data = random.rand(32, 5, 2).astype(np.float32)
 sums = data.sum((1, 2)) > 5
 
