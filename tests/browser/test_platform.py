@@ -426,7 +426,11 @@ NARROW = {"viewport": {"width": 360, "height": 740}, "has_touch": True, "is_mobi
 DARK = {"color_scheme": "dark"}
 
 
-@pytest.mark.parametrize("watched", [NARROW, {**NARROW, **DARK}], ids=["light", "dark"], indirect=True)
+@pytest.mark.parametrize(
+    "watched",
+    [pytest.param(NARROW, id="light"), pytest.param({**NARROW, **DARK}, id="dark", marks=pytest.mark.long)],
+    indirect=True,
+)
 def test_on_a_telephone(watched: Watched, running: Server, program: Path, request: pytest.FixtureRequest) -> None:
     page, name = watched.page, request.node.callspec.id
     job_id = submit(running, program, ps=2, workers=3)

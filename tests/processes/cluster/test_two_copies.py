@@ -33,6 +33,7 @@ def end(folder: Path, workers: Sequence[Process], ps: Sequence[Process]) -> list
     return shown
 
 
+@pytest.mark.long
 def test_each_ps_is_killed_in_turn(tmp_path: Path) -> None:
     with processes(ps=2, worker=2) as cluster:
         tasks = CopiedTasks(cluster, tmp_path, PROGRAM)

@@ -64,7 +64,13 @@ def test_an_order_works_in_a_job(tmp_path: Path) -> None:
     assert "backend jax" in ended.stdout
 
 
-@pytest.mark.parametrize("second", ["from headwater.keras import Strategy", "from headwater import tf; tf.keras.Model"])
+@pytest.mark.parametrize(
+    "second",
+    [
+        pytest.param("from headwater.keras import Strategy", marks=pytest.mark.long),
+        "from headwater import tf; tf.keras.Model",
+    ],
+)
 def test_keras_on_another_backend_is_refused_in_one_line(tmp_path: Path, second: str) -> None:
     ended = run(tmp_path, PLAIN, f"import keras\n{second}\n", KERAS_BACKEND="numpy")
     assert ended.returncode == 1

@@ -15,7 +15,7 @@ from headwater.tf1.training.checkpoint_state import latest_checkpoint
 pytestmark = pytest.mark.slow
 
 
-@pytest.mark.parametrize("names", ["same", "numbered"])
+@pytest.mark.parametrize("names", [pytest.param("same", marks=pytest.mark.long), "numbered"])
 def test_the_newest_checkpoint_loads(tmp_path: Path, names: str) -> None:
     choice = random.Random(names)
     last = 0
